@@ -1,0 +1,309 @@
+"""`params.yaml` as typed, validated settings. The only reader of settings.
+
+Precedence: the defaults here, then the file, then overrides such as `train.steps=5`.
+A test keeps `params.yaml` and the defaults equal, so the file always shows every setting.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+Positive = Annotated[int, Field(ge=1)]
+Probability = Annotated[float, Field(ge=0, le=1)]
+
+
+class SettingsError(ValueError):
+    """One line a wrong setting: the field, what was found, what is allowed."""
+
+
+class Block(BaseModel):
+    """A block of settings; unknown names are errors."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+
+class EnvironmentSettings(Block):
+    """Which environments and tasks there are, and the limits under which they run."""
+
+    source: Literal["synthetic", "envscaler", "bfcl"] = "synthetic"
+    """Where environments come from."""
+    path: str | None = None
+    """Folder of the source's records (envscaler); the synthetic suite and bfcl need none."""
+    suite_seed: Annotated[int, Field(ge=0)] = 0
+    """Another seed gives another synthetic suite."""
+    limit: Positive | None = None
+    """Use at most this many training tasks, drawn evenly over environments; null for all."""
+    reward: Literal["binary", "graded"] = "binary"
+    """`binary`: 1 if every check passes; `graded`: the share of checks that pass."""
+    workers: Positive = 1
+    """Worker processes that run environment code."""
+    call_seconds: Annotated[float, Field(gt=0, le=600)] = 5.0
+    """Time limit of one call into an environment."""
+    memory_mb: Annotated[int, Field(ge=64)] = 2048
+    """Memory limit of one worker process, MiB."""
+    observation_chars: Annotated[int, Field(ge=16)] = 8000
+    """Longer observations are cut, and say so."""
+
+
+class PolicySettings(Block):
+    """The model that is trained."""
+
+    model: str = "tiny"
+    """`tiny` (1M), `small` (3M) or `base` (10M parameters), made from a config and warm-started;
+    `smollm2-135m` from its package; or a Hugging Face directory."""
+    vocabulary: Annotated[int, Field(ge=300, le=65536)] = 1024
+    """BPE tokens of the models made from a config."""
+    build_directory: str = "build"
+    """Where tokenizers, warm starts and unpacked models are kept, by content hash."""
+
+
+class WarmStartSettings(Block):
+    """Supervised start of the models made from a config, on noisy scripted experts."""
+
+    steps: Annotated[int, Field(ge=0)] = 1200
+    """Optimiser steps."""
+    batch_size: Positive = 64
+    """Demonstrations a step."""
+    learning_rate: Annotated[float, Field(gt=0, le=1)] = 2e-3
+    """Peak of a warm-up and cosine schedule."""
+    noise: Annotated[float, Field(ge=0)] = 1.0
+    """Scales the experts' error rates; 0 gives clean experts."""
+    histogram_rollouts: Annotated[int, Field(ge=0)] = 8
+    """Rollouts a task when the pass-rate histogram is measured; 0 skips it."""
+    histogram_tasks: Positive = 256
+    """Training tasks in that histogram, drawn evenly over environments."""
+
+
+class RolloutSettings(Block):
+    """How an agent plays a task."""
+
+    engine: Literal["vllm", "transformers"] = "vllm"
+    """What generates tokens."""
+    tool_format: Literal["auto", "json", "compact"] = "auto"
+    """How tools are shown: full JSON schemas, or signatures. `auto`: signatures for models made from a config."""
+    temperature: Annotated[float, Field(ge=0, le=2)] = 1.0
+    """Of training rollouts."""
+    top_p: Annotated[float, Field(gt=0, le=1)] = 1.0
+    """Of training rollouts; below 1 the engine's and the trainer's log-probabilities differ."""
+    max_turns: Positive = 10
+    """Assistant messages an episode; over it the rollout is truncated."""
+    turn_tokens: Positive = 48
+    """Tokens one assistant message may have."""
+    context_tokens: Positive = 512
+    """Tokens of the whole conversation; over it the rollout is truncated."""
+    concurrency: Positive = 128
+    """Episodes alive at once."""
+    gpu_memory: Annotated[float, Field(gt=0, le=1)] = 0.4
+    """Share of GPU memory the engine takes; on the CPU see `cpu_cache_gb`."""
+    cpu_cache_gb: Positive = 2
+    """vLLM's key-value cache on the CPU, GiB."""
+    precision: Literal["float32", "bfloat16"] = "float32"
+    """The engine's weights and activations."""
+
+
+class UpdateSettings(Block):
+    """GRPO on a DeepSpeed engine."""
+
+    optimizer: Literal["adam", "sgd"] = "adam"
+    """AdamW without weight decay, or plain SGD."""
+    learning_rate: Annotated[float, Field(gt=0, le=1)] = 2e-4
+    """Constant after `warmup_steps`."""
+    warmup_steps: Annotated[int, Field(ge=0)] = 0
+    """Steps over which the rate rises from 0."""
+    betas: tuple[Probability, Probability] = (0.9, 0.99)
+    """Of Adam."""
+    clip_low: Annotated[float, Field(gt=0, lt=1)] = 0.2
+    """The probability ratio is clipped below 1 - this (where the advantage is negative)."""
+    clip_high: Annotated[float, Field(gt=0)] = 0.28
+    """The probability ratio is clipped above 1 + this (where the advantage is positive)."""
+    correction_cap: Annotated[float, Field(gt=0)] = 2.0
+    """Most weight the trainer-to-engine probability ratio may give a token."""
+    normalize: bool = True
+    """Divide advantages by the group's standard deviation."""
+    gradient_clip: Annotated[float, Field(gt=0)] = 1.0
+    """Norm to which gradients are clipped."""
+    epochs: Positive = 1
+    """Passes over a step's rollouts."""
+    minibatches: Positive = 1
+    """Optimiser steps in a pass."""
+    micro_tokens: Positive = 16384
+    """Most tokens, padding included, in one forward pass."""
+    zero_stage: Literal[0, 1, 2, 3] = 0
+    """DeepSpeed ZeRO stage."""
+    precision: Literal["float32", "bfloat16"] = "float32"
+    """Of the trainer."""
+    ranks: Positive = 1
+    """Trainer processes, started by the DeepSpeed launcher when more than one."""
+    threads: Annotated[int, Field(ge=0)] = 0
+    """CPU threads of one rank; 0 divides the machine's cores among the ranks."""
+
+
+class ScheduleSettings(Block):
+    """Which tasks to roll out next."""
+
+    scheduler: Literal["uniform", "uniform_environments"] = "uniform"
+    """`uniform` over tasks, or over environments and then tasks."""
+
+
+class EvaluateSettings(Block):
+    """Held-out evaluation during training."""
+
+    every: Annotated[int, Field(ge=0)] = 40
+    """Steps between evaluations; 0 evaluates only before the first step and after the last."""
+    tasks: Annotated[int, Field(ge=0)] = 480
+    """Held-out tasks, drawn evenly over environments; 0 turns evaluation off."""
+    rollouts: Positive = 1
+    """Rollouts a held-out task."""
+    temperature: Annotated[float, Field(ge=0, le=2)] = 1.0
+    """Of evaluation rollouts."""
+
+
+class TrainSettings(Block):
+    """The training loop."""
+
+    steps: Positive = 100
+    """Policy updates."""
+    batch_size: Positive = 16
+    """Tasks a step."""
+    group_size: Annotated[int, Field(ge=2)] = 8
+    """Rollouts a task."""
+    seed: Annotated[int, Field(ge=0)] = 0
+    """Of everything random in the run."""
+    runs_directory: str = "runs"
+    """Runs are kept in `<runs_directory>/<run>`."""
+    keep_checkpoints: Annotated[int, Field(ge=1)] = 2
+    """Newest policy checkpoints that stay on disk; the last one is enough to resume."""
+    keep_rollouts: Annotated[int, Field(ge=0)] = 2
+    """Newest steps whose token-level rollouts stay on disk; the history of outcomes always stays."""
+
+
+class TrackingSettings(Block):
+    """Where numbers go."""
+
+    uri: str | None = None
+    """MLflow tracking URI; null takes MLFLOW_TRACKING_URI, else `sqlite:///mlflow.db` in the current folder."""
+    experiment: str = "envsched"
+    """MLflow experiment."""
+
+
+class Settings(Block):
+    """Everything that can be set."""
+
+    environments: EnvironmentSettings = EnvironmentSettings()
+    policy: PolicySettings = PolicySettings()
+    warm_start: WarmStartSettings = WarmStartSettings()
+    rollouts: RolloutSettings = RolloutSettings()
+    update: UpdateSettings = UpdateSettings()
+    schedule: ScheduleSettings = ScheduleSettings()
+    evaluate: EvaluateSettings = EvaluateSettings()
+    train: TrainSettings = TrainSettings()
+    tracking: TrackingSettings = TrackingSettings()
+
+    @model_validator(mode="after")
+    def _turn_fits_context(self) -> Settings:
+        if self.rollouts.turn_tokens >= self.rollouts.context_tokens:
+            raise ValueError(
+                f"rollouts.turn_tokens: {self.rollouts.turn_tokens} must be below "
+                f"rollouts.context_tokens ({self.rollouts.context_tokens})"
+            )
+        return self
+
+
+def load_settings(
+    path: str | Path | None = "params.yaml",
+    overrides: Iterable[str] = (),
+    values: Mapping[str, Any] | None = None,
+) -> Settings:
+    """Settings from a YAML file, `a.b=value` overrides (values in YAML), then nested `values`.
+
+    SettingsError lists every wrong field, one line each; FileNotFoundError for a missing file.
+    """
+    data: dict[str, Any] = {}
+    if path is not None:
+        data = _read_yaml(Path(path))
+    for override in overrides:
+        data = _merge(data, _parse_override(override))
+    data = _merge(data, dict(values or {}))
+    try:
+        return Settings.model_validate(data)
+    except ValidationError as error:
+        where = f"{path}: " if path is not None and not overrides and not values else ""
+        raise SettingsError("\n".join(where + line for line in describe(error))) from None
+
+
+def describe(error: ValidationError) -> list[str]:
+    """One line a failed field: its dotted name, what was found, what is allowed."""
+    lines = []
+    for item in error.errors():
+        name = ".".join(str(part) for part in item["loc"])
+        if item["type"] == "extra_forbidden":
+            lines.append(f"{name}: no such setting{_suggest(item['loc'])}")
+        elif not name:
+            lines.append(item["msg"].removeprefix("Value error, "))
+        else:
+            found = json.dumps(item["input"], default=str)
+            lines.append(f"{name}: found {found}; {item['msg'][0].lower()}{item['msg'][1:]}")
+    return lines
+
+
+def _suggest(loc: tuple[int | str, ...]) -> str:
+    """Names near the wrong one, or all that are allowed there."""
+    block: type[BaseModel] = Settings
+    for part in loc[:-1]:
+        annotation = block.model_fields[str(part)].annotation
+        if not (isinstance(annotation, type) and issubclass(annotation, BaseModel)):
+            return ""
+        block = annotation
+    names = list(block.model_fields)
+    near = difflib.get_close_matches(str(loc[-1]), names, n=1)
+    return f"; did you mean {near[0]}?" if near else f"; allowed: {', '.join(names)}"
+
+
+def _read_yaml(path: Path) -> dict[str, Any]:
+    try:
+        data = yaml.safe_load(path.read_text())
+    except yaml.YAMLError as error:
+        raise SettingsError(f"{path}: not valid YAML: {' '.join(str(error).split())}") from None
+    if data is None:
+        return {}
+    if not isinstance(data, dict):
+        raise SettingsError(f"{path}: found {type(data).__name__}; expected a mapping of blocks")
+    return data
+
+
+def _parse_override(override: str) -> dict[str, Any]:
+    name, sign, text = override.partition("=")
+    if not sign or not name.strip():
+        raise SettingsError(f"override {override!r}: expected block.field=value")
+    try:
+        value = yaml.safe_load(text)
+    except yaml.YAMLError:
+        raise SettingsError(f"override {override!r}: the value is not valid YAML") from None
+    if isinstance(value, str):
+        value = _number(value)
+    for part in reversed(name.strip().split(".")):
+        value = {part: value}
+    return dict(value)
+
+
+def _number(text: str) -> str | float:
+    """YAML 1.1 reads 1e-3 as text; people who type it mean a number."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(base)
+    for name, value in over.items():
+        below = merged.get(name)
+        merged[name] = _merge(below, value) if isinstance(below, dict) and isinstance(value, dict) else value
+    return merged

@@ -1,0 +1,1 @@
+"""Environments and tasks: what can be rolled out, from several sources through one interface."""

@@ -1,0 +1,1 @@
+"""One file a source: where environments come from and how they run."""

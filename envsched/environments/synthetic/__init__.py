@@ -1,0 +1,1 @@
+"""The embedded suite: a generator of executable tool environments."""

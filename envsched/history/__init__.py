@@ -1,0 +1,1 @@
+"""What happened: rollout records on disk, and the statistics of every node."""

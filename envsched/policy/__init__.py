@@ -1,0 +1,1 @@
+"""Making, warm-starting and updating the policy."""

@@ -1,0 +1,1 @@
+"""An agent plays tasks: chat format, engines, and the collector."""
