@@ -1,0 +1,70 @@
+"""The whole suite from one seed: environments, tasks and splits."""
+
+from __future__ import annotations
+
+import json
+import random
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from envsched.environments.synthetic.draft import compose
+from envsched.environments.synthetic.families import FAMILIES
+from envsched.environments.synthetic.variant import Variant, draw_variants
+
+TRAINING_VARIANTS = 4
+"""Environments of each family that are trained on."""
+HELDOUT_ENVIRONMENTS = 4
+"""Further environments, at most one a family, that are held out whole."""
+TASKS = {"train": 75, "heldout": 15, "heldout_environment": 30}
+"""Tasks an environment, by split."""
+LENGTHS = (1, 2, 3, 4, 5, 6)
+"""Tool calls of a task; all equally frequent."""
+
+
+@dataclass(frozen=True)
+class Suite:
+    """Records in EnvScaler's format."""
+
+    environments: list[dict[str, Any]]
+    scenarios: list[dict[str, Any]]
+
+
+def generate(seed: int) -> Suite:
+    """The suite of this seed: the same records every time, and other ones for another seed."""
+    rng = random.Random(f"suite {seed}")
+    heldout = set(rng.sample([family.name for family in FAMILIES], min(HELDOUT_ENVIRONMENTS, len(FAMILIES))))
+    training, unseen = [], []
+    for family in FAMILIES:
+        variants = draw_variants(family, TRAINING_VARIANTS + (family.name in heldout), rng)
+        training += variants[:TRAINING_VARIANTS]
+        unseen += variants[TRAINING_VARIANTS:]
+    environments, scenarios = [], []
+    for index, variant in enumerate(training):
+        environments.append(variant.record("train"))
+        scenarios += _tasks(variant, ("train", "heldout"), index, seed)
+    for index, variant in enumerate(unseen):
+        environments.append(variant.record("heldout_environment"))
+        scenarios += _tasks(variant, ("heldout_environment",), index, seed)
+    return Suite(environments, scenarios)
+
+
+def write(seed: int, directory: Path) -> None:
+    """Write `environments.json` and `scenarios.json`, byte for byte the same every time."""
+    suite = generate(seed)
+    directory.mkdir(parents=True, exist_ok=True)
+    for name, records in (("environments", suite.environments), ("scenarios", suite.scenarios)):
+        (directory / f"{name}.json").write_text(json.dumps(records, indent=1, ensure_ascii=False) + "\n")
+
+
+def _tasks(variant: Variant, splits: tuple[str, ...], index: int, seed: int) -> list[dict[str, Any]]:
+    """Tasks of one environment. Where a split's size is no multiple of the lengths, environments share the rest."""
+    rng = random.Random(f"tasks {seed} {variant.name}")
+    seen: set[str] = set()
+    records = []
+    for split in splits:
+        for position in range(TASKS[split]):
+            length = LENGTHS[(index * TASKS[split] + position) % len(LENGTHS)]
+            name = f"{variant.name}-task_{len(records) + 1}"
+            records.append(compose(variant, rng, length, name, split, seen))
+    return records
