@@ -1,0 +1,42 @@
+"""What every source of environments offers, and how a worker finds it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Protocol, cast
+
+from envsched.environments.episode import Episode
+from envsched.environments.spec import EnvironmentSpec, Node, TaskSpec, digest
+
+if TYPE_CHECKING:
+    from envsched.config import EnvironmentSettings
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """What a source holds."""
+
+    nodes: tuple[Node, ...]
+    skipped: tuple[str, ...] = ()
+    """One line for each record that is sound but cannot be used, with the reason."""
+
+
+class Source(Protocol):
+    """A module in `envsched.environments.sources`."""
+
+    def load(self, settings: EnvironmentSettings) -> Loaded:
+        """All nodes, as pure data: no record's code is run. RecordError lists every bad record."""
+
+    def open_episode(self, environment: EnvironmentSpec, task: TaskSpec, seed: int, reward: str) -> Episode:
+        """Start one play inside a worker. `reward` is `binary` or `graded`."""
+
+
+def source(name: str) -> Source:
+    """The source called `name`."""
+    return cast(Source, import_module(f"envsched.environments.sources.{name}"))
+
+
+def hashed_split(scenario: str) -> bool:
+    """Whether a scenario is held out: one in five, by the hash of its name."""
+    return int(digest(scenario)[:8], 16) % 5 == 0

@@ -1,0 +1,163 @@
+"""A worker process: runs episodes of code nobody vouches for, and answers over a pipe.
+
+Commands (`wire.Command`) come in frames of many; every one of the last four kinds is answered by one observation:
+
+    environment DIGEST DATA, task DIGEST DATA, forget DIGEST, drop EPISODE,
+    reset EPISODE ENVIRONMENT TASK SEED, call EPISODE TOOL ARGUMENTS, say EPISODE TEXT, verify EPISODE
+"""
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from envsched.environments import sandbox, wire
+from envsched.environments.episode import Episode, Observation
+from envsched.environments.sources.source import source
+from envsched.environments.spec import EnvironmentSpec, TaskSpec
+
+CHUNK = 1 << 20
+
+
+class TimeLimit(BaseException):
+    """The call took too long. Not an Exception, so that foreign code does not catch it by accident."""
+
+
+class Worker:
+    """The specs and episodes that live in this process."""
+
+    def __init__(self, limits: dict[str, Any]) -> None:
+        self.reward: str = limits["reward"]
+        self.seconds: float = limits["call_seconds"]
+        self.memory_mb: int = limits["memory_mb"]
+        self.observation_chars: int = limits["observation_chars"]
+        self.environments: dict[str, EnvironmentSpec] = {}
+        self.tasks: dict[str, TaskSpec] = {}
+        self.episodes: dict[int, Episode] = {}
+
+    def carry_out(self, command: wire.Command) -> Observation | None:
+        """Do what one command says; an observation where it asks for one."""
+        verb, operand = command[0], command[1]
+        if verb == "environment":
+            spec = self.environments[operand] = wire.decode_environment(command[2])
+            source(spec.source)  # import it here, outside the time limit of a call
+        elif verb == "task":
+            self.tasks[operand] = wire.decode_task(command[2])
+        elif verb == "forget":
+            self.environments.pop(operand, None)
+            self.tasks.pop(operand, None)
+        elif verb == "drop":
+            self.episodes.pop(operand, None)
+        else:
+            return self._answer(command)
+        return None
+
+    def _answer(self, command: wire.Command) -> Observation:
+        verb, number = command[0], command[1]
+        episode = self.episodes.get(number)
+        if verb == "reset":
+            observation = self._guard(lambda: self._reset(*command[1:]))
+        elif episode is None:
+            observation = failure("the episode was lost when its worker was replaced")
+        elif verb == "verify":
+            observation = self._guard(lambda: _verify(episode))
+        else:
+            observation = self._guard(lambda: episode.act(wire.command_action(command)))
+        if observation.terminated:
+            self.episodes.pop(number, None)
+        return observation
+
+    def _reset(self, number: int, environment: str, task: str, seed: int) -> Observation:
+        spec = self.environments[environment]
+        episode = source(spec.source).open_episode(spec, self.tasks[task], seed, self.reward)
+        self.episodes[number] = episode
+        return episode.reset()
+
+    def _guard(self, step: Callable[[], Observation]) -> Observation:
+        """What `step` returns, cut to size; a failed episode's observation whatever else happens in it."""
+        try:
+            signal.setitimer(signal.ITIMER_REAL, self.seconds)
+            try:
+                return _cut(step(), self.observation_chars)
+            finally:
+                signal.setitimer(signal.ITIMER_REAL, 0)
+        except TimeLimit:
+            return failure(f"time limit of {self.seconds} s")
+        except MemoryError:
+            return failure(f"memory limit of {self.memory_mb} MiB")
+        except BaseException as error:  # the boundary to foreign code: SystemExit and the like end here too
+            return failure(_describe(error))
+
+
+def _verify(episode: Episode) -> Observation:
+    return Observation("", "user", episode.verify(), terminated=True, kind="finish")
+
+
+def failure(error: str) -> Observation:
+    """The last observation of an episode that failed for a technical reason."""
+    return Observation(f"Error: {error}", terminated=True, kind="error", errored=True, error=error)
+
+
+def _describe(error: BaseException) -> str:
+    name = type(error).__name__
+    try:
+        text = " ".join(str(error).split())[:300]
+    except Exception:  # a foreign exception's __str__ can do anything
+        text = ""
+    return _encodable(f"{name}: {text}" if text else name)
+
+
+def _encodable(text: str) -> str:
+    """Without halves of surrogate pairs, which no tokenizer takes."""
+    return text.encode(errors="replace").decode()
+
+
+def _cut(observation: Observation, chars: int) -> Observation:
+    text = observation.text
+    if len(text) > chars:
+        text = f"{text[:chars]} [cut: {len(text)} characters in all]"
+    text = _encodable(text)
+    if text == observation.text:
+        return observation
+    return Observation(**{**vars(observation), "text": text})
+
+
+def _raise_time_limit(*_: object) -> NoReturn:
+    raise TimeLimit
+
+
+def serve(worker: Worker, source_fd: int, sink_fd: int) -> None:
+    """Answer commands until the other end closes the pipe."""
+    process = os.getpid()
+    buffer = bytearray()
+    while chunk := os.read(source_fd, CHUNK):
+        buffer += chunk
+        for frame in wire.unpack(buffer):
+            for command in frame:
+                observation = worker.carry_out(command)
+                if os.getpid() != process:
+                    os._exit(0)  # a tool forked and this is its child
+                if observation is not None:
+                    _write(sink_fd, wire.pack(wire.encode_observation(observation)))
+
+
+def _write(sink_fd: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(sink_fd, data) :]
+
+
+def main() -> None:
+    """Entry point: the limits are the first argument, as JSON."""
+    limits = json.loads(sys.argv[1])
+    sandbox.leave_with_parent(limits["parent"])
+    signal.signal(signal.SIGALRM, _raise_time_limit)
+    source_fd, sink_fd = sandbox.take_pipes()
+    sandbox.confine(limits["memory_mb"])
+    _write(sink_fd, wire.pack("ready"))
+    serve(Worker(limits), source_fd, sink_fd)
+
+
+if __name__ == "__main__":
+    main()
