@@ -79,7 +79,7 @@ class EpisodePool:
         return list(zip(handles, observations, strict=True))
 
     def act(self, actions: Sequence[tuple[EpisodeHandle, Action]]) -> list[Observation]:
-        """Carry out at most one action an episode. ValueError for an episode that has ended, or comes twice."""
+        """Carry out at most one action an episode. ValueError if one has ended or comes twice."""
         episodes = [self._episode(handle) for handle, _ in actions]
         if len({episode.number for episode in episodes}) < len(episodes):
             raise ValueError("an episode takes one action at a time; found one twice")

@@ -1,7 +1,7 @@
 """Limits a worker process puts on itself before it runs anybody's code.
 
-They stop accidents and careless code: floods, hangs, runaway memory, stray processes and files. They are not a
-jail for code written to break out of a Python process; run such code in a container.
+They stop accidents and careless code: floods, hangs, runaway memory, stray processes and files. They are
+not a jail for code written to break out of a Python process; run such code in a container.
 """
 
 import ctypes

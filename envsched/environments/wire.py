@@ -68,7 +68,7 @@ def encode_observation(observation: Observation) -> list[Any]:
 def decode_observation(data: list[Any]) -> Observation:
     """The inverse of `encode_observation`."""
     *head, tools, info = data
-    return Observation(*head, new_tools=tuple(ToolSpec(**tool) for tool in tools), info=info)
+    return Observation(*head, tuple(ToolSpec(**tool) for tool in tools), info)
 
 
 def decode_environment(data: Mapping[str, Any]) -> EnvironmentSpec:

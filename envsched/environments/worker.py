@@ -1,6 +1,6 @@
 """A worker process: runs episodes of code nobody vouches for, and answers over a pipe.
 
-Commands (`wire.Command`) come in frames of many; every one of the last four kinds is answered by one observation:
+Commands (`wire.Command`) come in frames of many; each of the last four kinds is answered by one observation:
 
     environment DIGEST DATA, task DIGEST DATA, forget DIGEST, drop EPISODE,
     reset EPISODE ENVIRONMENT TASK SEED, call EPISODE TOOL ARGUMENTS, say EPISODE TEXT, verify EPISODE
@@ -97,7 +97,7 @@ def _verify(episode: Episode) -> Observation:
 
 def failure(error: str) -> Observation:
     """The last observation of an episode that failed for a technical reason."""
-    return Observation(f"Error: {error}", terminated=True, kind="error", errored=True, error=error)
+    return Observation(f"error: {error}", terminated=True, kind="error", errored=True, error=error)
 
 
 def _describe(error: BaseException) -> str:

@@ -1,5 +1,6 @@
 """The parent's end of one worker process: start, send, receive, kill."""
 
+import contextlib
 import json
 import os
 import select
@@ -76,10 +77,8 @@ class WorkerProcess:
 
     def kill(self) -> None:
         """End the process and its whole group."""
-        try:
+        with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
             if pipe is not None:

@@ -1,9 +1,9 @@
 """One play in an environment that is the source code of a Python class (EnvScaler's format).
 
-The environment's program holds `class_name` and `class_code`; the task's holds `state` (the attributes at reset)
-and `checks` (source codes of functions `check_func(final_state) -> bool`, which may read a global
-`initial_state`). The raw reward is the share of checks that return True; a check that raises or returns anything
-but a bool has not passed. An agent that speaks ends the episode.
+The environment's program holds `class_name` and `class_code`; the task's holds `state` (the attributes at
+reset) and `checks` (sources of functions `check_func(final_state) -> bool`, which may read a global
+`initial_state`). The raw reward is the share of checks that return True; a check that raises or returns
+anything but a bool has not passed. An agent that speaks ends the episode.
 """
 
 import inspect
@@ -102,15 +102,22 @@ class ClassEpisode:
 
     def _refuse(self, action: ToolCall, why: str) -> Observation:
         self.failed_tool = action.name
-        return Observation(f"Error: {why}", kind="error")
+        return Observation(f"error: {why}", kind="error")
 
     def _answer(self, tool: ToolSpec, result: Any) -> Observation:
         """A call that failed before and is made again is a retry, whatever it does."""
-        failed = isinstance(result, dict) and result.get("success") is False
+        failed = _says_no(result)
         retried = self.failed_tool == tool.name
         self.failed_tool = tool.name if failed else ""
         kind = "error" if failed else "retry" if retried else tool.kind
         return Observation(str(result), kind=kind)
+
+
+def _says_no(result: Any) -> bool:
+    """Whether a tool's result means that it refused, by the conventions of EnvScaler's classes."""
+    if isinstance(result, dict):
+        return result.get("success") is False
+    return isinstance(result, str) and result[:5].lower() == "error"
 
 
 @lru_cache(maxsize=4096)

@@ -4,27 +4,30 @@ import re
 
 from envsched.environments.spec import OperationKind
 
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
 VERBS: dict[OperationKind, frozenset[str]] = {
-    "search": frozenset("search find list filter query lookup browse grep ls discover match locate".split()),
-    "create": frozenset(
+    "search": _words("search find list filter query lookup browse grep ls discover match locate"),
+    "create": _words(
         "add create register insert book place post upload log record submit open generate start new enroll "
-        "schedule reserve ingest mkdir touch append buy join fund make issue comment retweet follow".split()
+        "schedule reserve ingest mkdir touch append buy join fund make issue comment retweet follow"
     ),
-    "delete": frozenset(
+    "delete": _words(
         "delete remove cancel clear drop deregister unregister withdraw detach rm rmdir revoke purge erase "
-        "dismiss unfollow unpin discard archive".split()
+        "dismiss unfollow unpin discard archive"
     ),
-    "compute": frozenset(
+    "compute": _words(
         "calculate compute aggregate summarize summarise count estimate convert sum mean average sort diff "
         "compare rank evaluate total add subtract multiply divide power percentage round absolute logarithm "
-        "standard max min wc measure".split()
+        "standard max min wc measure"
     ),
-    "communicate": frozenset(
-        "send notify message reply email contact share invite tell announce echo".split()
-    ),
+    "communicate": _words("send notify message reply email contact share invite tell announce echo"),
 }
-READS: frozenset[str] = frozenset(
-    "get read show view check is has can verify validate display describe fetch retrieve cat head tail pwd".split()
+READS: frozenset[str] = _words(
+    "get read show view check is has can verify validate display describe fetch retrieve cat head tail pwd"
 )
 
 

@@ -1,0 +1,27 @@
+"""The embedded suite, generated from a seed; its environments run as EnvScaler's do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from envsched.environments.sources.envscaler import open_episode
+from envsched.environments.sources.source import Loaded
+
+if TYPE_CHECKING:
+    from envsched.config import EnvironmentSettings
+
+__all__ = ["load", "open_episode"]
+
+
+def load(settings: EnvironmentSettings) -> Loaded:
+    """All nodes of the suite with seed `settings.suite_seed`."""
+    from envsched.environments.sources.envscaler_files import build, records
+    from envsched.environments.synthetic import generate
+
+    suite = generate(settings.suite_seed)
+    name = f"synthetic suite {settings.suite_seed}"
+    return build(
+        "synthetic",
+        records(name, suite.environments, "env_id"),
+        records(name, suite.scenarios, "task_id"),
+    )

@@ -1,0 +1,90 @@
+"""Environments and tasks as pandas frames, checked by pandera."""
+
+from collections import Counter
+from collections.abc import Iterable
+
+import pandas as pd
+import pandera.pandas as pa
+
+from envsched.environments.spec import Node, Split
+
+_SPLITS: tuple[Split, ...] = ("train", "heldout", "heldout_environment")
+_DIGEST = pa.Check.str_matches(r"^[0-9a-f]{64}$")
+_COUNT = pa.Check.ge(0)
+
+ENVIRONMENTS = pa.DataFrameSchema(
+    {
+        "name": pa.Column(str, unique=True),
+        "source": pa.Column(str),
+        "digest": pa.Column(str, _DIGEST),
+        "summary": pa.Column(str),
+        "tools": pa.Column(int, pa.Check.ge(1)),
+        "rules": pa.Column(int, _COUNT),
+        "state": pa.Column(int, _COUNT),
+        **{split: pa.Column(int, _COUNT) for split in _SPLITS},
+    },
+    strict=True,
+    ordered=True,
+)
+"""One row an environment: how many tools, rules and state entities it has, and tasks in each split."""
+
+TASKS = pa.DataFrameSchema(
+    {
+        "key": pa.Column(str, unique=True),
+        "environment": pa.Column(str),
+        "name": pa.Column(str),
+        "digest": pa.Column(str, _DIGEST),
+        "split": pa.Column(str, pa.Check.isin(_SPLITS)),
+        "instruction": pa.Column(str),
+        "tools": pa.Column(int, pa.Check.ge(1)),
+        "checks": pa.Column(int, _COUNT),
+    },
+    strict=True,
+    ordered=True,
+    unique=["environment", "name"],
+)
+"""One row a task: how many tools are on offer at reset and how many checks it has."""
+
+
+def environment_table(nodes: Iterable[Node]) -> pd.DataFrame:
+    """Environments by name."""
+    nodes = list(nodes)
+    specs = {node.environment.name: node.environment for node in nodes}
+    counts = Counter((node.environment.name, node.task.split) for node in nodes)
+    rows = [
+        {
+            "name": name,
+            "source": spec.source,
+            "digest": spec.digest,
+            "summary": spec.summary,
+            "tools": len(spec.tools),
+            "rules": len(spec.rules),
+            "state": len(spec.state),
+            **{split: counts[name, split] for split in _SPLITS},
+        }
+        for name, spec in sorted(specs.items())
+    ]
+    return _checked(rows, ENVIRONMENTS)
+
+
+def task_table(nodes: Iterable[Node]) -> pd.DataFrame:
+    """Tasks in the order of the nodes."""
+    rows = [
+        {
+            "key": node.key,
+            "environment": node.environment.name,
+            "name": node.task.name,
+            "digest": node.task.digest,
+            "split": node.task.split,
+            "instruction": node.task.instruction,
+            "tools": len(node.environment.tools if node.task.tools is None else node.task.tools),
+            "checks": len(node.task.checks),
+        }
+        for node in nodes
+    ]
+    return _checked(rows, TASKS)
+
+
+def _checked(rows: list[dict[str, object]], schema: pa.DataFrameSchema) -> pd.DataFrame:
+    frame = pd.DataFrame(rows, columns=list(schema.columns))
+    return schema.validate(frame, lazy=True)
