@@ -15,6 +15,11 @@ class Change(NamedTuple):
     key: str
     value: Any
 
+    def holds(self, state: Mapping[str, Any]) -> bool:
+        """Whether the state has this value."""
+        found: Any = state[self.field].get(self.key, MISSING)
+        return bool(found == self.value)
+
 
 def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Change]:
     """Entries of the state's tables that differ, by field and key."""

@@ -8,8 +8,8 @@ import random
 from collections.abc import Callable, Collection
 from typing import Any, NoReturn
 
-from envsched.environments.synthetic.checks import changes, check_changes, check_whole
-from envsched.environments.synthetic.play import Step, call, score
+from envsched.environments.synthetic.checks import Change, changes, check_changes, check_whole
+from envsched.environments.synthetic.play import Step, call
 from envsched.environments.synthetic.variant import Variant
 
 SUBTASKS = 3
@@ -36,7 +36,7 @@ class Draft:
         self._taken: set[Any] = set()
         self._said: list[str] = []
         self._goals: list[str] = []
-        self._checks: list[dict[str, str]] = []
+        self._changes: list[list[Change]] = []
 
     def take(self, kind: str, where: Callable[[Any], bool] = lambda _: True) -> Any:
         """An entity that no other subtask of this task is about."""
@@ -56,6 +56,11 @@ class Draft:
         found = getattr(self._world, self._variant.fields[name])
         assert isinstance(found, dict)
         return found
+
+    def value(self, field: str, key: Any) -> Any:
+        """An entry of a field of the state."""
+        found = self.field(field)
+        return found[key] if key in found else self.unfit(f"no {key} in {field}")
 
     def call(self, tool: str, **arguments: Any) -> str:
         """Carry out a tool, by its name in the template, and return the environment's answer.
@@ -84,12 +89,12 @@ class Draft:
 
     def add(self, subtask: Callable[[Draft], None]) -> None:
         """Carry out a subtask and check what it changed."""
-        before = copy.deepcopy(vars(self._world))
+        before = {name: copy.copy(table) for name, table in vars(self._world).items()}
         subtask(self)
         found = changes(before, vars(self._world))
         if not found:
             self.unfit("nothing changed")
-        self._checks.append(check_changes(found))
+        self._changes.append(found)
 
     @property
     def goal(self) -> str:
@@ -97,21 +102,22 @@ class Draft:
         return "; ".join(sorted(self._goals))
 
     def scenario(self, name: str, split: str) -> dict[str, Any] | None:
-        """EnvScaler's record of the task, or None if a subtask undid another one's goal."""
-        checks = [*self._checks, check_whole(vars(self._world))]
-        record = {
+        """EnvScaler's record of the task, or None if a subtask undid another's goal or had nothing to do."""
+        first, last = vars(self._variant.create(self._start)), vars(self._world)
+        reached = all(change.holds(last) for goal in self._changes for change in goal)
+        idle = any(all(change.holds(first) for change in goal) for goal in self._changes)
+        if not reached or idle:
+            return None
+        return {
             "env_id": self._variant.name,
             "env_class_name": self._variant.naming.title,
             "task_id": name,
             "task": self._instruction(),
             "init_config": self._start,
-            "checklist_with_func": checks,
+            "checklist_with_func": [*map(check_changes, self._changes), check_whole(last)],
             "split": split,
             "expert": self.steps,
         }
-        reached = all(score(record, self._world))
-        spoiled = any(score(record, self._variant.create(self._start)))
-        return record if reached and not spoiled else None
 
     def _instruction(self) -> str:
         return self._rng.choice(OPENERS) + self._rng.choice(JOINERS).join(self._said)
@@ -124,8 +130,10 @@ def compose(
     for _ in range(ATTEMPTS):
         draft = Draft(variant, rng)
         try:
-            for _ in range(rng.randint(1, min(SUBTASKS, length))):
+            for _ in range(SUBTASKS):
                 draft.add(rng.choice(variant.family.subtasks))
+                if len(draft.steps) >= length:
+                    break
         except UnfitError:
             continue
         if len(draft.steps) != length or draft.goal in seen:

@@ -1,8 +1,8 @@
-"""What a family of environments is: a template class, words to vary it by, and subtasks to compose tasks from.
+"""What a family of environments is: a template class, words to vary it by, and subtasks that tasks consist of.
 
-A template is ordinary Python. `variant.py` draws names, rules and entities for one environment and `render.py`
-rewrites the template's source accordingly: a test on `rules.x` is kept or cut out, and tools, arguments and state
-fields are renamed.
+A template is ordinary Python. `variant.py` draws names, rules and entities for one environment, and `render.py`
+rewrites the template's source accordingly: a test on `rules.x` is kept or cut out, and tools, arguments and
+state fields are renamed.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class Family:
     fields: Mapping[str, tuple[str, ...]]
     """Per state field in the template: its names."""
     start: Callable[[Entities, random.Random], dict[str, Any]]
-    """Initial state of a task, by the template's field names; fields that an environment lacks are dropped."""
+    """Initial state of a task, by the template's field names; what an environment lacks is dropped."""
     subtasks: tuple[Callable[[Draft], None], ...]
     """Goals that take one to four calls; a task is made of up to three."""
     sites: tuple[str, ...] = field(default=())

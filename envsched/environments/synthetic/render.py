@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import ast
-import copy
 import inspect
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from typing import get_origin
 
 from envsched.environments.synthetic.family import World
 
-HEADER = "import copy\nfrom collections.abc import Collection\n\n\n"
+HEADER = "from collections.abc import Collection\n\n\n"
 INIT = """
 def __init__(self, init_config=None):
-    config = copy.deepcopy(init_config or {})
+    config = init_config or {}
 """
 
 
@@ -34,27 +33,24 @@ class Naming:
 
 def render(template: type[World], naming: Naming) -> str:
     """Python source of the environment's class; needs nothing but the standard library."""
-    tree = copy.deepcopy(_parse(template))
+    tree = _parse(template)
     methods = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
     tools = [_rewrite(method, naming) for method in methods if method.name in naming.tools]
     used = {n.attr for tool in tools for n in ast.walk(tool) if isinstance(n, ast.Attribute)}
-    helpers = [
-        n for n in copy.deepcopy(_parse(World)).body if isinstance(n, ast.FunctionDef) and n.name in used
-    ]
+    helpers = [n for n in _parse(World).body if isinstance(n, ast.FunctionDef) and n.name in used]
     init = ast.parse(INIT).body[0]
     assert isinstance(init, ast.FunctionDef)
     for name in template.__annotations__:
         field = naming.fields[name]
         if field in used:
-            empty = "[]" if str(template.__annotations__[name]).startswith("list") else "{}"
-            init.body += ast.parse(f"self.{field} = config.get({field!r}, {empty})").body
+            kind = get_origin(template.__annotations__[name]).__name__
+            init.body += ast.parse(f"self.{field} = {kind}(config.get({field!r}, ()))").body
     doc = ast.Expr(ast.Constant(inspect.cleandoc(template.__doc__ or naming.title)))
     body: list[ast.stmt] = [doc, init, *helpers, *tools]
     made = ast.ClassDef(name=naming.title, bases=[], keywords=[], body=body, decorator_list=[])
     return HEADER + ast.unparse(ast.fix_missing_locations(made)) + "\n"
 
 
-@cache
 def _parse(template: type) -> ast.ClassDef:
     node = ast.parse(textwrap.dedent(inspect.getsource(template))).body[0]
     assert isinstance(node, ast.ClassDef)

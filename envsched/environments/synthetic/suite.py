@@ -12,6 +12,8 @@ from envsched.environments.synthetic.draft import compose
 from envsched.environments.synthetic.families import FAMILIES
 from envsched.environments.synthetic.variant import Variant, draw_variants
 
+FAMILY_COUNT = 8
+"""Families of a suite; the seed chooses them."""
 TRAINING_VARIANTS = 4
 """Environments of each family that are trained on."""
 HELDOUT_ENVIRONMENTS = 4
@@ -33,9 +35,10 @@ class Suite:
 def generate(seed: int) -> Suite:
     """The suite of this seed: the same records every time, and other ones for another seed."""
     rng = random.Random(f"suite {seed}")
-    heldout = set(rng.sample([family.name for family in FAMILIES], min(HELDOUT_ENVIRONMENTS, len(FAMILIES))))
+    families = rng.sample(FAMILIES, FAMILY_COUNT)
+    heldout = {family.name for family in rng.sample(families, HELDOUT_ENVIRONMENTS)}
     training, unseen = [], []
-    for family in FAMILIES:
+    for family in families:
         variants = draw_variants(family, TRAINING_VARIANTS + (family.name in heldout), rng)
         training += variants[:TRAINING_VARIANTS]
         unseen += variants[TRAINING_VARIANTS:]
@@ -58,10 +61,10 @@ def write(seed: int, directory: Path) -> None:
 
 
 def _tasks(variant: Variant, splits: tuple[str, ...], index: int, seed: int) -> list[dict[str, Any]]:
-    """Tasks of one environment. Where a split's size is no multiple of the lengths, environments share the rest."""
+    """Tasks of one environment; where a split's size is no multiple of the lengths, others even it out."""
     rng = random.Random(f"tasks {seed} {variant.name}")
     seen: set[str] = set()
-    records = []
+    records: list[dict[str, Any]] = []
     for split in splits:
         for position in range(TASKS[split]):
             length = LENGTHS[(index * TASKS[split] + position) % len(LENGTHS)]

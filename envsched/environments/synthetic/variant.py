@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import copy
 import inspect
 import itertools
 import random
@@ -59,10 +58,10 @@ class Variant:
 
     def create(self, state: Mapping[str, Any]) -> Any:
         """An instance of the class in that state."""
-        return load_class(self.source, self.naming.title)(copy.deepcopy(state))
+        return load_class(self.source, self.naming.title)(state)
 
     def record(self, split: str) -> dict[str, Any]:
-        """EnvScaler's record of this environment, with `split` and `operation_kind` besides."""
+        """EnvScaler's record of this environment, with `split`, `entities` and `operation_kind` besides."""
         template = self.family.template
         summary = inspect.cleandoc(template.__doc__ or "")
         rules = self.family.rules.items()
@@ -82,6 +81,7 @@ class Variant:
             "env_func_details": self._functions(),
             "tools": [self._schema(tool) for tool in self.naming.tools],
             "split": split,
+            "entities": {kind: [str(word) for word in found] for kind, found in self.entities.items()},
         }
 
     def _describe(self, tool: str) -> str:

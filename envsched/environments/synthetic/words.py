@@ -1,23 +1,21 @@
 """The entities of all environments: common single words, each in one pool only."""
 
-PEOPLE = tuple(
-    "anna ben carl dora emma finn gina hugo iris jack kate leo mia nora omar paul rosa sam tina vera".split()
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
+PEOPLE = _words(
+    "anna ben carl dora emma finn gina hugo iris jack kate leo mia nora omar paul rosa sam tina vera"
 )
-PLACES = tuple(
-    "attic barn cabin cellar dock garage gate hall harbor lab lobby office porch roof shed studio tower yard".split()
+PLACES = _words("attic barn cabin cellar dock garage hall harbor lab lobby office porch roof shed tower yard")
+THINGS = _words(
+    "bell box camera chair clock desk drum fan flag guitar kite knife lamp mirror piano radio table tent"
 )
-THINGS = tuple(
-    "bell book box camera chair clock cup desk drum fan flag guitar kite knife lamp mirror "
-    "piano radio rope table tent vase".split()
-)
-ANIMALS = tuple("bear crow deer eagle fox goat horse lion owl rabbit swan tiger wolf zebra".split())
-FOODS = tuple(
-    "apple bean bread cheese corn egg fish honey lemon mint onion pear rice salt soup tomato".split()
-)
-TOPICS = tuple(
-    "art chess food gold health history law music news ocean peace space sport travel war winter".split()
-)
-COLORS = tuple("black blue brown gray green orange pink red white yellow".split())
-DAYS = tuple("monday tuesday wednesday thursday friday saturday sunday".split())
+ANIMALS = _words("bear crow deer eagle fox goat horse lion owl rabbit swan tiger wolf zebra")
+FOODS = _words("apple bean bread cheese corn egg fish honey lemon mint onion pear rice salt soup tomato")
+TOPICS = _words("art chess gold health history law music news ocean peace space sport travel war winter")
+COLORS = _words("black blue brown gray green orange pink red white yellow")
+DAYS = _words("monday tuesday wednesday thursday friday saturday sunday")
 DIGITS = tuple(range(1, 10))
 TENS = tuple(range(10, 100, 10))

@@ -1,5 +1,17 @@
 """One module a family; a new family is a new module and its name here."""
 
-from envsched.environments.synthetic.families import bank, warehouse
+from envsched.environments.synthetic.families import (
+    bank,
+    clinic,
+    fleet,
+    home,
+    kitchen,
+    library,
+    mail,
+    shop,
+    warehouse,
+)
 
-FAMILIES = (warehouse.FAMILY, bank.FAMILY)
+FAMILIES = tuple(
+    module.FAMILY for module in (bank, clinic, fleet, home, kitchen, library, mail, shop, warehouse)
+)

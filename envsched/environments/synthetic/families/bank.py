@@ -103,7 +103,7 @@ def start(entities: Entities, rng: random.Random) -> dict[str, Any]:
     owners = entities["owner"]
     ring = rng.sample(owners, len(owners))
     return {
-        "accounts": dict(zip(owners, rng.sample(words.TENS, len(owners)), strict=True)),
+        "accounts": dict(zip(owners, rng.sample(entities["balance"], len(owners)), strict=True)),
         "activations": dict.fromkeys(owners, False),
         "approvals": dict.fromkeys(owners, 0),
         "heirs": dict(zip(ring, ring[1:] + ring[:1], strict=True)),
@@ -178,7 +178,7 @@ def withdraw(task: Draft) -> None:
 FAMILY = Family(
     name="bank",
     template=Bank,
-    entities={"owner": (words.PEOPLE, 8), "amount": (words.DIGITS, 9)},
+    entities={"owner": (words.PEOPLE, 8), "amount": (words.DIGITS, 9), "balance": (words.TENS, 9)},
     rules={
         "opening": Rule("An account must be activated before money is transferred from it."),
         "approval": Rule("A transfer must be approved first, with its amount."),

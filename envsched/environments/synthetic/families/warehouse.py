@@ -107,14 +107,14 @@ def start(entities: Entities, rng: random.Random) -> dict[str, Any]:
 def _move(task: Draft, item: str, source: str, target: str) -> None:
     if task.rules["locks"]:
         task.call("unlock", item=item)
-    if task.rules["gates"] and not task.field("gates")[target]:
+    if task.rules["gates"] and not task.value("gates", target):
         task.call("prepare", target=target)
     task.call("move", item=item, source=source, target=target)
 
 
 def move(task: Draft) -> None:
     item = task.take("item")
-    source = task.field("places")[item]
+    source = task.value("places", item)
     target = task.pick("place", but=[source])
     _move(task, item, source, target)
     task.say(
@@ -125,7 +125,7 @@ def move(task: Draft) -> None:
 
 def find_and_move(task: Draft) -> None:
     item = task.take("item")
-    target = task.pick("place", but=[task.field("places")[item]])
+    target = task.pick("place", but=[task.value("places", item)])
     source = task.call("find", item=item)
     _move(task, item, source, target)
     task.say(f"move the {item} to the {target}", f"bring the {item} over to the {target}")
@@ -143,7 +143,7 @@ def move_together(task: Draft) -> None:
 
 def mark(task: Draft) -> None:
     item = task.take("item")
-    color = task.pick("color", but=[task.field("tags")[item]])
+    color = task.pick("color", but=[task.value("tags", item)])
     task.call("mark", item=item, color=color)
     task.say(f"give the {item} a {color} tag", f"tag the {item} with the color {color}")
 
@@ -157,7 +157,7 @@ def mark_alike(task: Draft) -> None:
 
 def swap(task: Draft) -> None:
     item, other = task.take("item"), task.take("item")
-    if task.field("places")[item] == task.field("places")[other]:
+    if task.value("places", item) == task.value("places", other):
         task.unfit("they lie together")
     task.call("swap", item=item, other=other)
     task.say(f"swap the {item} and the {other}", f"let the {item} and the {other} trade places")
@@ -165,7 +165,7 @@ def swap(task: Draft) -> None:
 
 def discard(task: Draft) -> None:
     item = task.take("item")
-    source = task.field("places")[item]
+    source = task.value("places", item)
     task.call("discard", item=item, source=source)
     task.say(f"throw away the {item} in the {source}", f"get rid of the {item} that is in the {source}")
 
