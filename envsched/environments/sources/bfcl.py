@@ -39,20 +39,26 @@ MORE_TOOLS = "I have updated some more functions you can choose from. What about
 
 
 def load(settings: EnvironmentSettings) -> Loaded:
-    """All 800 entries; ModuleNotFoundError without the package."""
+    """All entries that can be solved (799 of 800); ModuleNotFoundError without the package."""
     folder = data_folder()
     environments: dict[tuple[str, ...], EnvironmentSpec] = {}
-    nodes = []
+    nodes, skipped = [], []
     for category in CATEGORIES:
         name = f"BFCL_v3_multi_turn_{category}.json"
         truths = {line["id"]: line["ground_truth"] for line in _lines(folder / "possible_answer" / name)}
         for entry in _lines(folder / name):
+            truth = truths[entry["id"]]
+            if len(truth) != len(entry["question"]):
+                # The benchmark counts such an entry as failed whatever the agent does.
+                found = f"{len(entry['question'])} user turns and {len(truth)} turns of ground truth"
+                skipped.append(f"{folder / name}: {entry['id']}: {found}, so it cannot be solved")
+                continue
             classes = tuple(sorted(entry["involved_classes"]))
             if classes not in environments:
                 environments[classes] = _environment(folder, classes)
             environment = environments[classes]
-            nodes.append(Node(environment, _task(environment, entry, truths[entry["id"]])))
-    return Loaded(tuple(nodes))
+            nodes.append(Node(environment, _task(environment, entry, truth)))
+    return Loaded(tuple(nodes), tuple(skipped))
 
 
 def open_episode(environment: EnvironmentSpec, task: TaskSpec, seed: int, reward: str) -> Episode:
