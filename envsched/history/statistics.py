@@ -34,8 +34,8 @@ Observation = tuple[Any, ...]
 class NodeTable:
     """Statistics of all nodes at one step: arrays aligned with `keys`.
 
-    A group drawn `age` steps ago weighs 2 ** (-age / half_life). Averages are over a node's groups, and within
-    a group over the rollouts that did not error. What was never observed is nan.
+    A group drawn `age` steps ago weighs 2 ** (-age / half_life). Averages are over a node's groups, and
+    within a group over the rollouts that did not error. What was never observed is nan.
     """
 
     keys: tuple[str, ...]

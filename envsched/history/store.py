@@ -31,6 +31,7 @@ def write_outcomes(
     `drawn_step` is that of all groups or one each; `observed_step` defaults to the newest of them.
     HistoryError lists every bad value and nothing is written.
     """
+    _raise(path, _group_faults(groups))
     drawn = np.broadcast_to(np.asarray(drawn_step), len(groups)).tolist()
     observed = observed_step if observed_step is not None else max(drawn, default=0)
     rows = [
@@ -63,17 +64,18 @@ def read_history(directory: Path) -> pd.DataFrame:
 
 def outcomes(history: pd.DataFrame) -> list[GroupOutcome]:
     """The groups of a table of rollouts, in its order."""
-    rows: list[dict[Any, Any]] = history.to_dict("records")
-    groups = groupby(rows, key=lambda row: (row["observed_step"], row["drawn_step"], row["key"]))
-    return [_outcome(list(group)) for _, group in groups]
+    groups: dict[tuple[int, int, str], list[dict[Any, Any]]] = {}
+    for row in history.to_dict("records"):
+        groups.setdefault((row["observed_step"], row["drawn_step"], row["key"]), []).append(row)
+    return [_outcome(rows) for rows in groups.values()]
 
 
 def write_trajectories(path: Path, groups: Sequence[Group]) -> None:
-    """Write every rollout with its tokens; HistoryError where the token lists of one differ in length."""
+    """Write every rollout with its tokens. HistoryError for unequal token lists or two groups of one key."""
     rollouts = [rollout for group in groups for rollout in group.rollouts]
-    faults = [fault for rollout in rollouts if (fault := _length_fault(rollout))]
-    if faults:
-        raise HistoryError("\n".join(f"{path}: {fault}" for fault in faults))
+    times = Counter(group.key for group in groups)
+    twice = [f"{key}: found {count} groups; expected one" for key, count in times.items() if count > 1]
+    _raise(path, [*twice, *_group_faults(groups), *_length_faults(rollouts)])
     columns = {name: [getattr(rollout, name) for rollout in rollouts] for name in TRAJECTORY_SCHEMA.names}
     write_bytes(path, _parquet(pyarrow.table(columns, schema=TRAJECTORY_SCHEMA)))
 
@@ -84,9 +86,7 @@ def read_trajectories(path: Path) -> list[Group]:
     if table.schema.remove_metadata() != TRAJECTORY_SCHEMA:
         raise HistoryError(f"{path}: found columns {table.schema.names}; expected {TRAJECTORY_SCHEMA.names}")
     rollouts = [Rollout(**row) for row in table.to_pylist()]
-    faults = [fault for rollout in rollouts if (fault := _length_fault(rollout))]
-    if faults:
-        raise HistoryError("\n".join(f"{path}: {fault}" for fault in faults))
+    _raise(path, _length_faults(rollouts))
     return [Group(key, list(members)) for key, members in groupby(rollouts, key=lambda r: r.key)]
 
 
@@ -155,12 +155,35 @@ def _describe(error: SchemaErrors, path: Path) -> list[str]:
     return lines
 
 
-def _length_fault(rollout: Rollout) -> str:
-    lengths = {name: len(getattr(rollout, name)) for name in ("token_ids", "generated", "logprobs")}
-    if len(set(lengths.values())) == 1:
-        return ""
-    found = ", ".join(f"{name} {length}" for name, length in lengths.items())
-    return f"{rollout.key} sample {rollout.sample}: found lengths {found}; expected equal lengths"
+def _group_faults(groups: Sequence[Group]) -> list[str]:
+    """Groups that a table of rollouts could not give back."""
+    times = Counter(group.key for group in groups)
+    faults = [f"{key}: found {count} groups; expected one" for key, count in times.items() if count > 1]
+    faults += [
+        f"{group.key}: found no rollouts; expected at least one" for group in groups if not group.rollouts
+    ]
+    faults += [
+        f"{group.key} sample {rollout.sample}: found key {rollout.key}; expected that of its group"
+        for group in groups
+        for rollout in group.rollouts
+        if rollout.key != group.key
+    ]
+    return faults
+
+
+def _length_faults(rollouts: Sequence[Rollout]) -> list[str]:
+    faults = []
+    for rollout in rollouts:
+        lengths = {name: len(getattr(rollout, name)) for name in ("token_ids", "generated", "logprobs")}
+        if len(set(lengths.values())) > 1:
+            found = ", ".join(f"{name} {length}" for name, length in lengths.items())
+            faults.append(f"{rollout.key} sample {rollout.sample}: found {found}; expected equal lengths")
+    return faults
+
+
+def _raise(path: Path, faults: Sequence[str]) -> None:
+    if faults:
+        raise HistoryError("\n".join(f"{path}: {fault}" for fault in faults))
 
 
 def _parquet(table: pyarrow.Table) -> bytes:
