@@ -1,8 +1,8 @@
-"""What a family of environments is: a template class, words to vary it by, and subtasks that tasks consist of.
+"""What a family of environments is: a template class, words to vary it by, and subtasks.
 
-A template is ordinary Python. `variant.py` draws names, rules and entities for one environment, and `render.py`
-rewrites the template's source accordingly: a test on `rules.x` is kept or cut out, and tools, arguments and
-state fields are renamed.
+A template is ordinary Python. `variant.py` draws names, rules and entities for one environment. `render.py`
+rewrites the template's source accordingly: a test on `rules.x` is kept or cut out; tools, arguments and state
+fields are renamed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Noisy experts: demonstrations with the mistakes of a learner, at rates that differ by environment and tool.
 
-Supervised on them, a policy starts with a spread of success rates, and reinforcement learning has mistakes to
-unlearn: a rate belongs to an (environment, tool) pair, so what is unlearnt on a short task helps in a long one.
+Supervised on them, a policy starts with a spread of success rates, and has mistakes to unlearn. A rate
+belongs to an (environment, tool) pair, so what is unlearnt on a short task helps in a long one.
 """
 
 from __future__ import annotations
@@ -15,14 +15,18 @@ from typing import Any
 
 from envsched.environments.synthetic.play import Step, call, create
 
-LOWEST, HIGHEST = 0.03, 0.80
+LOWEST, HIGHEST = 0.01, 0.94
 """Range of a tool's error rate."""
-ENVIRONMENT_SHARE = 0.6
-"""How much of a tool's error rate comes from its environment's difficulty; the rest is its own."""
-EARLY = (0.0, 0.2)
-"""Range over environments of the chance to finish with steps undone, a task."""
-DISORDER = (0.0, 0.15)
-"""Range over environments of the chance to do two neighbouring steps in the wrong order, a task."""
+ENVIRONMENT_SHARE = 0.8
+"""How much of a tool's difficulty is its environment's; the rest is its own."""
+CONTRAST = 5.0
+"""Above 1, difficulties move away from the middle to both ends of the range."""
+SKEW = 0.45
+"""Below 1, difficulties move up."""
+EARLY = 0.2
+"""Chance to finish a task with steps undone, in the most difficult environment."""
+DISORDER = 0.2
+"""Chance to do two neighbouring steps of a task in the wrong order, likewise."""
 MISTAKES = {"other": 5, "swap": 2, "sibling": 1, "skip": 2}
 """Weights with which a tool gets its kind of mistake."""
 FAITHFUL = 0.75
@@ -42,17 +46,31 @@ def noisy_demonstration(
 ) -> list[Turn]:
     """Play the task as a learner would who errs at the environment's rates times `scale`; 0 is the expert.
 
-    Observations are those of the calls made, right or wrong; an argument that comes from a look-up is what the
-    look-up answered, and is guessed where it was left out or failed.
+    Observations are those of the calls made, right or wrong. An argument that comes from a look-up is what
+    the look-up answered; it is guessed where that was left out or failed.
     """
     return _Learner(environment, scenario, rng, scale).play()
 
 
 def error_rate(environment: Mapping[str, Any], tool: str) -> float:
     """Chance of a mistake when the expert would call this tool, at scale 1."""
-    name = environment["env_class_code"]
-    share = ENVIRONMENT_SHARE * _uniform(name) + (1 - ENVIRONMENT_SHARE) * _uniform(name, tool)
-    return LOWEST + (HIGHEST - LOWEST) * share
+    own = _uniform(*_name(environment), tool)
+    share = ENVIRONMENT_SHARE * _uniform(*_name(environment)) + (1 - ENVIRONMENT_SHARE) * own
+    return LOWEST + (HIGHEST - LOWEST) * _bend(share)
+
+
+def _difficulty(environment: Mapping[str, Any]) -> float:
+    return _bend(_uniform(*_name(environment)))
+
+
+def _name(environment: Mapping[str, Any]) -> tuple[str, str]:
+    return environment["env_id"], environment["env_class_name"]
+
+
+def _bend(share: float) -> float:
+    """Shape a number in [0, 1] by `CONTRAST` and `SKEW`."""
+    up, down = share**CONTRAST, (1 - share) ** CONTRAST
+    return float((up / (up + down)) ** SKEW)
 
 
 @cache
@@ -60,10 +78,6 @@ def _uniform(*names: str) -> float:
     """A number in [0, 1) that belongs to these names."""
     digest = hashlib.sha256("\n".join(names).encode()).digest()
     return int.from_bytes(digest[:8], "big") / 2**64
-
-
-def _within(bounds: tuple[float, float], *names: str) -> float:
-    return bounds[0] + (bounds[1] - bounds[0]) * _uniform(*names)
 
 
 class _Learner:
@@ -87,11 +101,11 @@ class _Learner:
     def _order(self) -> list[int]:
         """Steps in the order in which the learner does them, and as far as it goes."""
         order = list(range(len(self.plan)))
-        code = self.environment["env_class_code"]
-        if len(order) > 1 and self._happens(_within(DISORDER, code, "disorder")):
+        difficulty = _difficulty(self.environment)
+        if len(order) > 1 and self._happens(DISORDER * difficulty):
             at = self.rng.randrange(len(order) - 1)
             order[at], order[at + 1] = order[at + 1], order[at]
-        if len(order) > 1 and self._happens(_within(EARLY, code, "early")):
+        if len(order) > 1 and self._happens(EARLY * difficulty):
             order = order[: self.rng.randrange(1, len(order))]
         return order
 
@@ -127,7 +141,7 @@ class _Learner:
         kinds, weights = list(MISTAKES), list(MISTAKES.values())
         if self.rng.random() > FAITHFUL:
             return self.rng.choices(kinds, weights)[0]
-        own = random.Random(f"{self.environment['env_class_code']} {tool} mistake")
+        own = random.Random(" ".join((*_name(self.environment), tool, "mistake")))
         return own.choices(kinds, weights)[0]
 
     def _spoil(self, mistake: str, tool: str, arguments: dict[str, Any]) -> tuple[str, dict[str, Any]]:

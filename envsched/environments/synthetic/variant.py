@@ -9,11 +9,13 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from envsched.environments.synthetic.family import Entities, Family, ToolTemplate
 from envsched.environments.synthetic.play import load_class
 from envsched.environments.synthetic.render import Naming, render
+
+Choice = TypeVar("Choice")
 
 TOOLS = (5, 8)
 """Fewest and most tools of an environment."""
@@ -101,7 +103,10 @@ class Variant:
         nodes = {node.name: node for node in made.body if isinstance(node, ast.FunctionDef)}
         return {
             name: {
-                "signature": {"parameters": list(self.parameters[tool]), "return": "str"},
+                "signature": {
+                    "parameters": [{"name": n, "type": t} for n, t in self.parameters[tool].items()],
+                    "return": "str",
+                },
                 "doc": self._describe(tool),
                 "source_code": ast.unparse(nodes[name]),
             }
@@ -121,48 +126,52 @@ class Variant:
 
 def draw_variants(family: Family, count: int, rng: random.Random) -> list[Variant]:
     """`count` environments of a family, as different from each other as its word lists allow."""
-    settings = [dict(zip(family.rules, v, strict=True)) for v in _combinations(family)]
-    rng.shuffle(settings)
-    arguments = {name: _shuffled(names, rng) for name, names in family.arguments.items()}
-    fields = {name: _shuffled(names, rng) for name, names in family.fields.items()}
-    verbs = {name: _shuffled(tool.verbs, rng) for name, tool in family.tools.items()}
-    sites = _shuffled(family.sites, rng)
+    lists = {
+        "arguments": {name: _shuffled(names, rng) for name, names in family.arguments.items()},
+        "fields": {name: _shuffled(names, rng) for name, names in family.fields.items()},
+        "verbs": {name: _shuffled(tool.verbs, rng) for name, tool in family.tools.items()},
+    }
+    settings, sites = _shuffled(_combinations(family), rng), _shuffled(family.sites, rng)
     variants = []
     for index in range(count):
-        rules = settings[index % len(settings)]
-        chosen = {name: names[index % len(names)] for name, names in arguments.items()}
+        rules = dict(zip(family.rules, _take(settings, index, rng), strict=True))
+        words = {
+            group: {name: _take(names, index, rng) for name, names in group_lists.items()}
+            for group, group_lists in lists.items()
+        }
         present = _choose_tools(family, rules, rng)
         naming = Naming(
-            title=sites[index % len(sites)].title() + family.name.title(),
-            tools=_name_tools(present, verbs, chosen, index),
-            arguments=chosen,
-            fields={name: names[index % len(names)] for name, names in fields.items()},
+            title=_take(sites, index, rng).title() + family.name.title(),
+            tools=_name_tools(present, words["verbs"], words["arguments"], with_noun=index % 2 == 1),
+            arguments=words["arguments"],
+            fields=words["fields"],
             rules=rules,
             order={name: _order_arguments(family, name, rng) for name in present},
         )
-        entities = {kind: rng.sample(pool, size) for kind, (pool, size) in _disjoint(family, rng)}
-        variants.append(Variant(family, f"{family.name}_{index + 1}", naming, entities))
+        variants.append(Variant(family, f"{family.name}_{index + 1}", naming, _draw_entities(family, rng)))
     return variants
+
+
+def _take(choices: Sequence[Choice], index: int, rng: random.Random) -> Choice:
+    """The choice at this index, or any of them once they are used up: environments mix them anew."""
+    return choices[index] if index < len(choices) else rng.choice(choices)
 
 
 def _combinations(family: Family) -> list[tuple[bool | int, ...]]:
     return list(itertools.product(*(rule.values for rule in family.rules.values())))
 
 
-def _shuffled(names: Sequence[str], rng: random.Random) -> list[str]:
+def _shuffled(names: Sequence[Choice], rng: random.Random) -> list[Choice]:
     return rng.sample(names, len(names))
 
 
-def _disjoint(family: Family, rng: random.Random) -> list[tuple[str, tuple[list[Any], int]]]:
-    """Types that share a pool get different words of it, so that a word tells its type."""
-    taken: dict[int, list[Any]] = {}
-    found = []
+def _draw_entities(family: Family, rng: random.Random) -> dict[str, list[Any]]:
+    """Words of each type; types that share a pool get different ones, so that a word tells its type."""
+    entities: dict[str, list[Any]] = {}
     for kind, (pool, size) in family.entities.items():
-        mine = taken.setdefault(id(pool), list(pool))
-        words = rng.sample(mine, size)
-        taken[id(pool)] = [word for word in mine if word not in words]
-        found.append((kind, (words, size)))
-    return found
+        taken = {word for words in entities.values() for word in words}
+        entities[kind] = rng.sample([word for word in pool if word not in taken], size)
+    return entities
 
 
 def _choose_tools(
@@ -177,17 +186,12 @@ def _choose_tools(
 
 
 def _name_tools(
-    tools: Mapping[str, ToolTemplate],
-    verbs: Mapping[str, Sequence[str]],
-    arguments: Mapping[str, str],
-    index: int,
+    tools: Mapping[str, ToolTemplate], verbs: Mapping[str, str], arguments: Mapping[str, str], with_noun: bool
 ) -> dict[str, str]:
-    names: dict[str, str] = {}
-    for name, tool in tools.items():
-        verb = verbs[name][index % len(verbs[name])]
-        noun = arguments.get(tool.noun, tool.noun)
-        names[name] = f"{verb}_{noun}" if noun and index % 2 else verb
-    return names
+    return {
+        name: f"{verbs[name]}_{arguments[tool.noun]}" if with_noun and tool.noun else verbs[name]
+        for name, tool in tools.items()
+    }
 
 
 def _order_arguments(family: Family, tool: str, rng: random.Random) -> list[str]:

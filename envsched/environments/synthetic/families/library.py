@@ -220,6 +220,6 @@ FAMILY = Family(
         reserve,
         shelve,
         shelve_beside,
-    ),  # fmt: skip
+    ),
     sites=("school", "town", "castle", "village", "museum"),
 )
