@@ -58,6 +58,11 @@ class EpisodePool:
         """How many workers had to be replaced so far."""
         return sum(slot.restarts for slot in self._slots)
 
+    @property
+    def pids(self) -> list[int]:
+        """Process ids of the present workers."""
+        return [slot.process.pid for slot in self._slots]
+
     def reset(self, requests: Sequence[tuple[Node, int]]) -> list[tuple[EpisodeHandle, Observation]]:
         """Start one episode for each node and seed. The seed decides everything random in the episode.
 

@@ -4,17 +4,19 @@ They stop accidents and careless code: floods, hangs, runaway memory, stray proc
 not a jail for code written to break out of a Python process; run such code in a container.
 """
 
+import _thread
 import ctypes
 import os
 import resource
 import signal
 import sys
-from typing import Any
+import threading
+from typing import Any, NoReturn
 
 FORBIDDEN = frozenset(
     {
         "os.fork", "os.forkpty", "os.posix_spawn", "os.spawn", "os.startfile", "os.system", "os.exec",
-        "pty.spawn", "subprocess.Popen", "_thread.start_new_thread", "os.kill", "os.killpg",
+        "pty.spawn", "subprocess.Popen", "os.kill", "os.killpg",
         "signal.pthread_kill", "socket.__new__", "ctypes.dlopen", "os.remove", "os.rename", "os.rmdir",
         "os.mkdir", "os.link", "os.symlink", "os.truncate", "os.chmod", "os.chown", "shutil.rmtree",
     }
@@ -52,6 +54,17 @@ def confine(memory_mb: int) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
     sys.addaudithook(_refuse)
+    # Python 3.11 has no audit event for threads.
+    for module, name in (
+        (_thread, "start_new_thread"),
+        (_thread, "start_new"),
+        (threading, "_start_new_thread"),
+    ):
+        setattr(module, name, _refuse_thread)
+
+
+def _refuse_thread(*_: Any) -> NoReturn:
+    raise PermissionError("starting a thread is not allowed in an environment")
 
 
 def _refuse(event: str, arguments: tuple[Any, ...]) -> None:

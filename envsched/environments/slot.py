@@ -71,7 +71,7 @@ class Slot:
                 return []
             answers = [wire.decode_observation(data) for data in self.process.receive()]
         except WorkerLost as lost:
-            return self._replace(str(lost))
+            return self._replace(str(lost), self.pending[0].episode)
         if answers:
             self._extend_deadline()
         done = [(self.pending.popleft(), answer) for answer in answers]
@@ -88,7 +88,9 @@ class Slot:
         """End the worker."""
         self.process.kill()
 
-    def _send(self) -> list[tuple[Step, Observation]]:
+    def _send(self, again: bool = False) -> list[tuple[Step, Observation]]:
+        if not self.pending:
+            return []
         commands = [*self._dropped]
         for step in self.pending:
             if step.command[0] == "reset":
@@ -100,7 +102,9 @@ class Slot:
         try:
             self.process.send(commands, self.settings.call_seconds + GRACE_SECONDS)
         except WorkerLost as lost:
-            return self._replace(str(lost))
+            if again:
+                raise RuntimeError(f"a new environment worker took no commands: {lost}") from None
+            return self._replace(str(lost), None)  # it had died before; nobody's step had begun
         return []
 
     def _introduce(self, spec: EnvironmentSpec | TaskSpec, verb: str) -> list[wire.Command]:
@@ -127,27 +131,22 @@ class Slot:
         elif step.action is not None and step.position is not None:
             episode.actions.append(step.action)
 
-    def _replace(self, why: str) -> list[tuple[Step, Observation]]:
-        """Start a new worker, play the other episodes again, and go on; the culprit's step fails.
-
-        The culprit is whoever's answer was awaited. A worker that died between two batches has none.
-        """
+    def _replace(self, why: str, culprit: PlayedEpisode | None) -> list[tuple[Step, Observation]]:
+        """Start a new worker, play the other episodes again, and go on; the culprit's step fails."""
         self.process.kill()
         self.process = WorkerProcess(self.settings)
         self.restarts += 1
         self._known.clear()
         self._dropped.clear()
-        steps, failed = list(self.pending), []
-        self.pending.clear()
-        if steps:
-            culprit = steps[0].episode
+        steps = [step for step in self.pending if step.position is not None]
+        failed = []
+        if culprit is not None:
             culprit.over = failure(why)
             self.episodes.pop(culprit.number, None)
             failed = [(step, culprit.over) for step in steps if step.episode is culprit]
-            steps = [step for step in steps if step.episode is not culprit]
         repeats = [step for episode in self.episodes.values() for step in _replay(episode)]
-        self.pending.extend(repeats + [step for step in steps if step.position is not None])
-        return [item for item in failed if item[0].position is not None] + self._send()
+        self.pending = deque(repeats + [step for step in steps if step.episode is not culprit])
+        return failed + self._send(again=culprit is None)
 
 
 def reset_command(episode: PlayedEpisode) -> wire.Command:

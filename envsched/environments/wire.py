@@ -67,8 +67,9 @@ def encode_observation(observation: Observation) -> list[Any]:
 
 def decode_observation(data: list[Any]) -> Observation:
     """The inverse of `encode_observation`."""
-    *head, tools, info = data
-    return Observation(*head, tuple(ToolSpec(**tool) for tool in tools), info)
+    text, role, reward, terminated, kind, errored, error, tools, info = data
+    new_tools = tuple(ToolSpec(**tool) for tool in tools)
+    return Observation(text, role, reward, terminated, kind, errored, error, new_tools, info)
 
 
 def decode_environment(data: Mapping[str, Any]) -> EnvironmentSpec:

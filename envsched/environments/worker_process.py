@@ -48,6 +48,11 @@ class WorkerProcess:
         self._buffer = bytearray()
         self._await_ready()
 
+    @property
+    def pid(self) -> int:
+        """Process id, also that of its session and group."""
+        return self._process.pid
+
     def send(self, commands: Sequence[wire.Command], seconds: float) -> None:
         """Hand over one frame of commands. WorkerLost if that takes longer than `seconds`."""
         data = memoryview(wire.pack(commands))

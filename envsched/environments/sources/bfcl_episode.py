@@ -1,9 +1,9 @@
 """One play of a BFCL multi-turn entry with its scripted user.
 
 An agent that speaks ends its turn. The turn is then judged as the benchmark judges it: the public state
-must equal that of a twin on which the ground truth was carried out, and what the ground truth returned must be
-among what the agent has seen so far. The first turn that is wrong ends the episode, as does one with too many
-calls. The graded reward is the share of judged turns that were right; the binary one asks for all of them.
+must equal that of a twin on which the ground truth was carried out, and what the ground truth returned must
+be among what the agent has seen so far. The first turn that is wrong ends the episode, as does one with too
+many calls. The graded reward is the share of judged turns that were right; the binary one asks for all.
 
 As in the benchmark, a withheld tool works for an agent that calls it unasked: one entry's ground truth does.
 Calls go straight to the method; nothing the agent writes is evaluated as code.

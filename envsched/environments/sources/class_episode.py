@@ -96,7 +96,7 @@ class ClassEpisode:
         try:
             exec(_compile(check, "check"), scope)
             result = scope["check_func"](final_state)
-        except Exception:  # a check is foreign code: whatever it raises, it has not passed
+        except (Exception, SystemExit):  # a check is foreign code: whatever it raises, it has not passed
             return False
         return result is True
 
