@@ -157,17 +157,14 @@ def _describe(error: SchemaErrors, path: Path) -> list[str]:
 
 def _group_faults(groups: Sequence[Group]) -> list[str]:
     """Groups that a table of rollouts could not give back."""
-    times = Counter(group.key for group in groups)
-    faults = [f"{key}: found {count} groups; expected one" for key, count in times.items() if count > 1]
-    faults += [
-        f"{group.key}: found no rollouts; expected at least one" for group in groups if not group.rollouts
-    ]
-    faults += [
-        f"{group.key} sample {rollout.sample}: found key {rollout.key}; expected that of its group"
-        for group in groups
-        for rollout in group.rollouts
-        if rollout.key != group.key
-    ]
+    faults = []
+    for group in groups:
+        if not group.rollouts:
+            faults.append(f"{group.key}: found no rollouts; expected at least one")
+        for rollout in group.rollouts:
+            if rollout.key != group.key:
+                name = f"{group.key} sample {rollout.sample}"
+                faults.append(f"{name}: found key {rollout.key}; expected that of its group")
     return faults
 
 
