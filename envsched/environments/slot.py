@@ -3,12 +3,12 @@
 import time
 from collections import OrderedDict, deque
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 
 from envsched.config import EnvironmentSettings
 from envsched.environments import wire
 from envsched.environments.episode import Action, Observation
-from envsched.environments.spec import EnvironmentSpec, Node, TaskSpec
+from envsched.environments.spec import EnvironmentSpec, Node, TaskSpec, field_values
 from envsched.environments.worker import failure
 from envsched.environments.worker_process import WorkerLost, WorkerProcess
 
@@ -113,7 +113,7 @@ class Slot:
             self._known.move_to_end(spec.digest)
             return []
         self._known[spec.digest] = None
-        commands: list[wire.Command] = [[verb, spec.digest, asdict(spec)]]
+        commands: list[wire.Command] = [[verb, spec.digest, field_values(spec)]]
         if len(self._known) > SPECS_KEPT:
             commands.append(["forget", self._known.popitem(last=False)[0]])
         return commands

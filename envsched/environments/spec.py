@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, Literal
 
@@ -14,9 +14,14 @@ Split = Literal["train", "heldout", "heldout_environment"]
 
 
 def digest(value: Any) -> str:
-    """SHA-256, as hex, of the JSON form of `value` with sorted keys."""
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    """SHA-256, as hex, of the JSON form of `value` with sorted keys; dataclasses count as their fields."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=field_values)
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def field_values(spec: Any) -> dict[str, Any]:
+    """The fields of a dataclass instance by name. Unlike `asdict` it copies nothing."""
+    return {part.name: getattr(spec, part.name) for part in fields(spec)}
 
 
 @dataclass(frozen=True)
@@ -49,7 +54,7 @@ class EnvironmentSpec:
     @cached_property
     def digest(self) -> str:
         """Content hash of everything above."""
-        return digest(asdict(self))
+        return digest(field_values(self))
 
     def tool(self, name: str) -> ToolSpec:
         """The tool called `name`; KeyError if there is none."""
@@ -79,7 +84,7 @@ class TaskSpec:
     @cached_property
     def digest(self) -> str:
         """Content hash of everything above."""
-        return digest(asdict(self))
+        return digest(field_values(self))
 
 
 @dataclass(frozen=True)

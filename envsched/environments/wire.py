@@ -3,17 +3,16 @@
 import json
 import struct
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import Any
 
 from envsched.environments.episode import Action, Observation, Say, ToolCall
-from envsched.environments.spec import EnvironmentSpec, TaskSpec, ToolSpec
+from envsched.environments.spec import EnvironmentSpec, TaskSpec, ToolSpec, field_values
 
 HEADER = struct.Struct("<I")
 Command = list[Any]
 """A verb and its operands; `worker.py` lists them."""
 
-_encode = json.JSONEncoder(separators=(",", ":")).encode
+_encode = json.JSONEncoder(separators=(",", ":"), default=field_values).encode
 _decode = json.JSONDecoder().decode
 
 
@@ -60,7 +59,7 @@ def encode_observation(observation: Observation) -> list[Any]:
         observation.kind,
         observation.errored,
         observation.error,
-        [asdict(tool) for tool in observation.new_tools],
+        [field_values(tool) for tool in observation.new_tools],
         dict(observation.info),
     ]
 

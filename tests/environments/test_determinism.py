@@ -20,7 +20,8 @@ from datetime import datetime as moment, date
 seen = [
     random.random(), random.choice(range(1000)), random.sample(range(1000), 5), secrets.token_hex(8),
     secrets.randbelow(1000), str(uuid.uuid4()), str(uuid.uuid1()),
-    time.time(), time.time_ns(), time.monotonic(), time.perf_counter(), time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime()), time.ctime(), str(moment.now()),
+    time.time(), time.time_ns(), time.monotonic(), time.perf_counter(),
+    time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime()), time.ctime(), str(moment.now()),
     str(moment.utcnow()), str(moment.today()), str(date.today()),
     str(datetime.datetime.now(datetime.timezone.utc)), __import__("time").time(),
 ]

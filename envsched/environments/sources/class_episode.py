@@ -120,7 +120,7 @@ def _says_no(result: Any) -> bool:
     return isinstance(result, str) and result[:5].lower() == "error"
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=16384)
 def _compile(code: str, name: str) -> CodeType:
     return compile(code, f"<{name}>", "exec", dont_inherit=True)
 

@@ -1,8 +1,9 @@
-"""Whether source code defines what it should, seen from its syntax tree alone."""
+"""Whether source code defines what it should, seen without running it."""
 
 import ast
 import warnings
 from collections.abc import Sequence
+from types import CodeType
 
 from envsched.environments.records import shown
 
@@ -10,7 +11,8 @@ from envsched.environments.records import shown
 def class_problem(code: str, name: str, methods: Sequence[str]) -> tuple[str, str, str] | None:
     """Field, found, expected where `code` does not define a class `name` with these methods."""
     try:
-        tree = _parse(code)
+        _compile(code)
+        tree = ast.parse(code)
     except SyntaxError as error:
         return "env_class_code", _where(error), "Python source"
     classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
@@ -26,22 +28,20 @@ def class_problem(code: str, name: str, methods: Sequence[str]) -> tuple[str, st
 def function_problem(code: str, name: str) -> tuple[str, str] | None:
     """Found, expected where `code` does not define a function `name`."""
     try:
-        tree = _parse(code)
+        module = _compile(code)
     except SyntaxError as error:
         return _where(error), "Python source"
-    if not any(isinstance(node, ast.FunctionDef) and node.name == name for node in tree.body):
+    if not any(isinstance(part, CodeType) and part.co_name == name for part in module.co_consts):
         return shown(code, 40), f"a function {name}"
     return None
 
 
-def _parse(code: str) -> ast.Module:
+def _compile(code: str) -> CodeType:
     """SyntaxError for everything Python does not compile."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # such as unknown escapes in strings
-            tree = ast.parse(code)
-            compile(tree, "record", "exec", dont_inherit=True)
-        return tree
+            return compile(code, "record", "exec", dont_inherit=True)
     except (ValueError, RecursionError, MemoryError) as error:
         raise SyntaxError(str(error) or type(error).__name__) from None
 
