@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 from envsched.environments.synthetic.checks import Change, changes, check_changes, check_whole
 from envsched.environments.synthetic.play import Step, call
-from envsched.environments.synthetic.variant import Variant
+from envsched.environments.synthetic.variant import QUERIES, Variant
 
 SUBTASKS = 3
 """Most subtasks of a task."""
@@ -65,14 +65,17 @@ class Draft:
     def call(self, tool: str, **arguments: Any) -> str:
         """Carry out a tool, by its name in the template, and return the environment's answer.
 
-        A draft in which the expert would meet an error is given up.
+        A draft is given up where the expert would meet an error or a state change would change nothing.
         """
         naming = self._variant.naming
         if tool not in naming.tools:
             self.unfit(f"no tool {tool}")
         ordered = {naming.arguments[name]: arguments[name] for name in naming.order[tool]}
         step = {"name": naming.tools[tool], "arguments": ordered}
+        before = self._snapshot()
         answer = call(self._world, step)
+        if self._variant.family.tools[tool].kind not in QUERIES and before == vars(self._world):
+            self.unfit(f"{tool} changes nothing")
         if answer.startswith("error"):
             self.unfit(f"{tool} is answered {answer}")
         self.steps.append(step)
@@ -89,12 +92,12 @@ class Draft:
 
     def add(self, subtask: Callable[[Draft], None]) -> None:
         """Carry out a subtask and check what it changed."""
-        before = {name: copy.copy(table) for name, table in vars(self._world).items()}
+        before = self._snapshot()
         subtask(self)
-        found = changes(before, vars(self._world))
-        if not found:
-            self.unfit("nothing changed")
-        self._changes.append(found)
+        self._changes.append(changes(before, vars(self._world)))
+
+    def _snapshot(self) -> dict[str, Any]:
+        return {name: copy.copy(table) for name, table in vars(self._world).items()}
 
     @property
     def goal(self) -> str:

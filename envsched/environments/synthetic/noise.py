@@ -21,7 +21,7 @@ ENVIRONMENT_SHARE = 0.8
 """How much of a tool's difficulty is its environment's; the rest is its own."""
 CONTRAST = 5.0
 """Above 1, difficulties move away from the middle to both ends of the range."""
-SKEW = 0.45
+SKEW = 0.5
 """Below 1, difficulties move up."""
 EARLY = 0.2
 """Chance to finish a task with steps undone, in the most difficult environment."""

@@ -52,9 +52,10 @@ def generate(seed: int) -> Suite:
     return Suite(environments, scenarios)
 
 
-def write(seed: int, directory: Path) -> None:
+def write(seed: int, directory: str | Path) -> None:
     """Write `environments.json` and `scenarios.json`, byte for byte the same every time."""
     suite = generate(seed)
+    directory = Path(directory)
     directory.mkdir(parents=True, exist_ok=True)
     for name, records in (("environments", suite.environments), ("scenarios", suite.scenarios)):
         (directory / f"{name}.json").write_text(json.dumps(records, indent=1, ensure_ascii=False) + "\n")

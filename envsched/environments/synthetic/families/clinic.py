@@ -60,7 +60,7 @@ class Clinic(World):
         self.arrivals[patient] = True
         return "ok"
 
-    @tool("communicate", "refer", "file", "share", "pass", noun="patient", rule="filing")
+    @tool("communicate", "refer", "file", "share", "forward", noun="patient", rule="filing")
     def refer(self, patient: str, doctor: str) -> str:
         """Give a patient's file to a doctor, so that a visit can be booked."""
         if not self._knows(self.doctors, patient):
