@@ -30,7 +30,7 @@ lint: setup ## ruff and mypy
 	@$(BIN)/mypy
 
 up: setup ## start the Prefect and MLflow servers and a worker here, register the deployment
-	@$(BIN)/python scripts/services.py up
+	@$(BIN)/python scripts/services.py up $(ARGS)
 
 down: ## stop what `make up` started
 	@$(PYTHON) scripts/services.py down

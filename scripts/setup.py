@@ -93,7 +93,7 @@ def read_lock(lock: Path) -> dict[str, str]:
 
 
 def create_venv(uv: str) -> None:
-    if VENV.exists() and not OWNER.exists():
+    if VENV.is_symlink() or (VENV.exists() and not OWNER.exists()):
         fail(f"{VENV} was not made by this script; move it away first")
     shutil.rmtree(VENV, ignore_errors=True)
     VENV.mkdir()
@@ -173,4 +173,7 @@ def fail(text: str) -> None:
 
 if __name__ == "__main__":
     os.chdir(ROOT)
-    main()
+    try:
+        main()
+    except KeyboardInterrupt:
+        fail("interrupted; the next call starts over")
