@@ -75,10 +75,13 @@ class Spool:
 class Delivery(threading.Thread):
     """Sends the spool's records in order, retries with growing pauses, and remembers how far it got."""
 
-    def __init__(self, spool: Spool, receiver: Receiver, first_pause: float = 1.0, longest: float = 60.0):
+    def __init__(
+        self, spool: Spool, receiver: Receiver, first_pause: float = 1.0, longest_pause: float = 60.0
+    ) -> None:
+        """Pauses in seconds: the first after a failure, and the longest to which it doubles."""
         super().__init__(name="envsched-delivery", daemon=True)
         self._spool, self._receiver = spool, receiver
-        self._first_pause, self._longest_pause = first_pause, longest
+        self._first_pause, self._longest_pause = first_pause, longest_pause
         self._progress = spool.path.with_name("sent.json")
         self._changed = threading.Condition()
         self._sent = -1

@@ -22,7 +22,7 @@ TABLES_TAG = "mlflow.loggedArtifacts"
 LISTED_TABLES = 100
 """Newest tables that are listed; MLflow limits the length of a tag."""
 ENVIRONMENT = {
-    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",
+    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0",
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "10",
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "MLFLOW_LOGGING_LEVEL": "WARNING",
