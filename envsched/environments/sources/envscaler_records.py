@@ -12,7 +12,6 @@ from pydantic import (
     Field,
     JsonValue,
     ValidationError,
-    model_validator,
 )
 
 from envsched.environments.records import Problem, shown
@@ -78,6 +77,19 @@ class Tool(Record):
     )
 
 
+def _differ(tools: list[Tool]) -> list[Tool]:
+    names = [tool.name for tool in tools]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ValueError(f"different names, but {', '.join(twice)} comes twice")
+    return tools
+
+
+Tools = Annotated[
+    list[Annotated[Tool, BeforeValidator(_unwrap)]], BeforeValidator(_decode), AfterValidator(_differ)
+]
+
+
 class Operation(Record):
     """What a tool does to the state."""
 
@@ -100,18 +112,10 @@ class EnvironmentRecord(Record):
     env_class_code: str
     environment_summary: str = ""
     environment_introduction: str = ""
-    tools: Annotated[list[Annotated[Tool, BeforeValidator(_unwrap)]], BeforeValidator(_decode)]
+    tools: Tools
     operation_list: Annotated[list[Operation], BeforeValidator(_decode)] = []
     state_space_definition: Annotated[list[StateEntity], BeforeValidator(_decode)] = []
     constraints_rules: Annotated[list[str], BeforeValidator(_decode)] = []
-
-    @model_validator(mode="after")
-    def _tools_differ(self) -> "EnvironmentRecord":
-        names = [tool.name for tool in self.tools]
-        twice = sorted({name for name in names if names.count(name) > 1})
-        if twice:
-            raise ValueError(f"tools: different names, not {', '.join(twice)} twice")
-        return self
 
     def problem(self) -> tuple[str, str, str] | None:
         """Field, found, expected where the class cannot serve the tools."""
@@ -202,8 +206,5 @@ def validation_problems(error: ValidationError, file: str, record: str) -> list[
         field = ".".join(str(part) for part in item["loc"])
         found = "nothing" if item["type"] == "missing" else shown(item["input"])
         expected = item["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
-        if not item["loc"]:
-            field, _, expected = expected.partition(": ")
-            found = "others"
         problems.append(Problem(file, record, field, found, expected))
     return problems

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from envsched.environments.sources.envscaler import open_episode
@@ -15,11 +16,16 @@ __all__ = ["load", "open_episode"]
 
 def load(settings: EnvironmentSettings) -> Loaded:
     """All nodes of the suite with seed `settings.suite_seed`."""
+    return _load(settings.suite_seed)
+
+
+@lru_cache(maxsize=2)
+def _load(seed: int) -> Loaded:
     from envsched.environments.sources.envscaler_files import build, records
     from envsched.environments.synthetic import generate
 
-    suite = generate(settings.suite_seed)
-    name = f"synthetic suite {settings.suite_seed}"
+    suite = generate(seed)
+    name = f"synthetic suite {seed}"
     return build(
         "synthetic",
         records(name, suite.environments, "env_id"),

@@ -1,0 +1,105 @@
+"""A step's rollouts as padded micro-batches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from envsched.policy.grpo import group_advantages
+from envsched.rollouts.rollout import Group
+
+if TYPE_CHECKING:
+    import torch
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One rollout to learn from."""
+
+    token_ids: list[int]
+    generated: list[bool]
+    logprobs: list[float]
+    advantage: float
+
+
+@dataclass
+class MicroBatch:
+    """Several rollouts in one forward pass. B rollouts, T tokens, N generated tokens in all."""
+
+    input_ids: torch.Tensor
+    """int64 [B, T], padded on the right with 0."""
+    attention_mask: torch.Tensor
+    """int64 [B, T]."""
+    predicts: torch.Tensor
+    """bool [B, T]: the next token was generated."""
+    targets: torch.Tensor
+    """int64 [N]: those next tokens, row by row."""
+    engine: torch.Tensor
+    """float32 [N]: the engine's log-probability of each."""
+    advantages: torch.Tensor
+    """float32 [N]."""
+
+
+def samples(groups: Sequence[Group], normalize: bool) -> tuple[list[Sample], int]:
+    """Rollouts with a non-zero advantage, and the number of generated tokens in the whole step.
+
+    The others add nothing to the gradient; their tokens stay in the denominator, so that a step with few
+    informative groups makes a smaller gradient.
+    """
+    chosen: list[Sample] = []
+    tokens = 0
+    for group in groups:
+        rewards = [r.reward for r in group.rollouts]
+        errored = [r.errored for r in group.rollouts]
+        advantages = group_advantages(rewards, errored, normalize)
+        for rollout, advantage in zip(group.rollouts, advantages, strict=True):
+            tokens += 0 if rollout.errored else rollout.generated_tokens
+            if advantage != 0.0 and any(rollout.generated):
+                chosen.append(Sample(rollout.token_ids, rollout.generated, rollout.logprobs, advantage))
+    return chosen, tokens
+
+
+def split(chosen: Sequence[Sample], parts: int) -> list[list[Sample]]:
+    """Deal samples to `parts` ranks or minibatches, alike in length and number."""
+    ordered = sorted(chosen, key=lambda s: len(s.token_ids))
+    return [ordered[part::parts] for part in range(parts)]
+
+
+def micro_batches(chosen: Sequence[Sample], micro_tokens: int) -> list[list[Sample]]:
+    """Consecutive samples whose padded size stays within `micro_tokens`; a longer sample stands alone."""
+    batches: list[list[Sample]] = []
+    for sample in sorted(chosen, key=lambda s: len(s.token_ids)):
+        if batches and (len(batches[-1]) + 1) * len(sample.token_ids) <= micro_tokens:
+            batches[-1].append(sample)
+        else:
+            batches.append([sample])
+    return batches
+
+
+def collate(chosen: Sequence[Sample], device: torch.device) -> MicroBatch:
+    """Tensors of one micro-batch. Without samples: one padding token that nothing is learnt from."""
+    import torch
+
+    rows = len(chosen) or 1
+    width = max((len(s.token_ids) for s in chosen), default=1)
+    input_ids = torch.zeros(rows, width, dtype=torch.long)
+    mask = torch.zeros(rows, width, dtype=torch.long)
+    mask[:, 0] = 1
+    predicts = torch.zeros(rows, width, dtype=torch.bool)
+    for row, sample in enumerate(chosen):
+        length = len(sample.token_ids)
+        input_ids[row, :length] = torch.tensor(sample.token_ids)
+        mask[row, :length] = 1
+        predicts[row, : length - 1] = torch.tensor(sample.generated[1:])
+    targets = [t for s in chosen for t, g in zip(s.token_ids, s.generated, strict=True) if g]
+    engine = [p for s in chosen for p, g in zip(s.logprobs, s.generated, strict=True) if g]
+    advantages = [s.advantage for s in chosen for g in s.generated if g]
+    return MicroBatch(
+        input_ids.to(device),
+        mask.to(device),
+        predicts.to(device),
+        torch.tensor(targets, dtype=torch.long, device=device),
+        torch.tensor(engine, dtype=torch.float32, device=device),
+        torch.tensor(advantages, dtype=torch.float32, device=device),
+    )

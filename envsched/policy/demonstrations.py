@@ -1,0 +1,59 @@
+"""Demonstrations of noisy experts on the synthetic suite, as conversations to imitate."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from envsched.environments.episode import Observation, ToolCall
+from envsched.environments.spec import Node
+from envsched.environments.synthetic import Suite, noisy_demonstration
+from envsched.rollouts.chat import Chat, render_call, system_message
+
+FAREWELL = "done"
+"""What an expert says when the task is completed."""
+
+
+@dataclass(frozen=True)
+class Demonstrator:
+    """Plays training tasks of a suite with noisy experts; error rates are scaled by `noise`."""
+
+    suite: Suite
+    nodes: list[Node]
+    noise: float
+    seed: int
+
+    def conversations(self, chat: Chat) -> Iterator[tuple[list[int], list[bool]]]:
+        """Token ids and which of them the expert wrote: every node once a round, in random order, for ever."""
+        rng = random.Random(f"demonstrations {self.seed}")
+        environments = {record["env_id"]: record for record in self.suite.environments}
+        scenarios = {record["task_id"]: record for record in self.suite.scenarios}
+        while True:
+            for node in rng.sample(self.nodes, len(self.nodes)):
+                environment, scenario = environments[node.environment.name], scenarios[node.task.name]
+                turns = noisy_demonstration(environment, scenario, rng, self.noise)
+                messages = [(render_call(_call(t.call)), Observation(t.observation)) for t in turns]
+                first = Observation(node.task.instruction, role="user")
+                yield chat.demonstration(node, first, [*messages, (FAREWELL, None)])
+
+
+def tokenizer_texts(suite: Suite, nodes: list[Node], seed: int) -> Iterator[str]:
+    """What a tokenizer for the suite must read and write: prompts, calls and answers of training tasks."""
+    rng = random.Random(f"tokenizer {seed}")
+    environments = {record["env_id"]: record for record in suite.environments}
+    scenarios = {record["task_id"]: record for record in suite.scenarios}
+    for node in nodes:
+        environment, scenario = environments[node.environment.name], scenarios[node.task.name]
+        yield from (system_message(node, "compact"), node.task.instruction, FAREWELL)
+        for turn in noisy_demonstration(environment, scenario, rng):
+            # Without its tags: they are tokens of their own.
+            yield re.sub("</?tool_call>", "", render_call(_call(turn.call)))
+            yield turn.observation
+            yield from ("assistant\n", "tool\n")
+
+
+def _call(step: Mapping[str, Any]) -> ToolCall:
+    return ToolCall(step["name"], step["arguments"])

@@ -1,0 +1,219 @@
+"""The policy on a DeepSpeed engine: one rank's share of every update."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from envsched.policy.batches import MicroBatch, Sample, collate, micro_batches, samples, split
+from envsched.policy.grpo import Clip, token_loss
+from envsched.policy.weights import save_policy
+from envsched.rollouts.rollout import Group
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+    from envsched.config import UpdateSettings
+
+
+class TokenLogprobs(nn.Module):
+    """A causal language model that returns the log-probabilities of chosen next tokens only.
+
+    Logits are made at those positions alone: with a large vocabulary they would dominate memory.
+    """
+
+    def __init__(self, model: PreTrainedModel, temperature: float) -> None:
+        super().__init__()
+        self.model = model
+        self.temperature = temperature
+
+    def forward(self, batch: MicroBatch) -> tuple[Tensor, Tensor]:
+        """Log-probability [N] of each target, and entropy [N] of the distribution it was drawn from."""
+        hidden = self.model.get_decoder()(
+            input_ids=batch.input_ids, attention_mask=batch.attention_mask, use_cache=False
+        ).last_hidden_state
+        # Every parameter takes part even where nothing is learnt: ranks must reduce the same gradients.
+        picked = hidden[batch.predicts] if batch.targets.numel() else hidden[0, :1]
+        logits = self.model.get_output_embeddings()(picked).float() / self.temperature
+        logp = logits.log_softmax(-1)
+        entropy = -(logp.exp() * logp).sum(-1)
+        if not batch.targets.numel():
+            return logp[:, 0] * 0.0, entropy * 0.0
+        return logp.gather(-1, batch.targets[:, None]).squeeze(-1), entropy
+
+
+class Trainer:
+    """Updates a policy by GRPO. Every rank calls every method with the same arguments."""
+
+    def __init__(self, directory: Path, settings: UpdateSettings, temperature: float) -> None:
+        import deepspeed
+        from transformers import AutoModelForCausalLM
+
+        self.settings = settings
+        dtype = torch.bfloat16 if settings.precision == "bfloat16" else torch.float32
+        model = AutoModelForCausalLM.from_pretrained(directory, dtype=dtype)
+        if torch.cuda.is_available():
+            model.gradient_checkpointing_enable()
+        module = TokenLogprobs(model, temperature).train()
+        self.engine: Any = deepspeed.initialize(
+            model=module, model_parameters=module.parameters(), config=deepspeed_config(settings)
+        )[0]
+        self.device = torch.device(self.engine.device)
+        self.clip = Clip(settings.clip_low, settings.clip_high, settings.correction_cap)
+
+    @property
+    def model(self) -> PreTrainedModel:
+        """The Hugging Face model inside the engine."""
+        model: PreTrainedModel = self.engine.module.model
+        return model
+
+    def update(self, groups: Sequence[Group]) -> dict[str, float]:
+        """One GRPO update from the rollouts of a step; what was measured on the way, over all ranks.
+
+        A step without any informative group leaves the policy, and the optimiser's state, as they are.
+        """
+        chosen, tokens = samples(groups, self.settings.normalize)
+        sums = torch.zeros(len(_SUMS), dtype=torch.float64)
+        norms: list[float] = []
+        if chosen:
+            for minibatch in split(chosen, min(self.settings.minibatches, len(chosen))):
+                prepared = self._prepare(minibatch)
+                for _ in range(self.settings.epochs):
+                    sums += self._optimise(prepared, tokens * len(minibatch) / len(chosen))
+                    norms.append(self._gradient_norm())
+        return self._metrics(sums, norms, len(chosen), tokens)
+
+    def save(self, directory: Path, version: int) -> None:
+        """Write the policy as a Hugging Face directory, with the optimiser's state below it."""
+        save_policy(self.model, directory, version, rank=_rank(), zero3=self.settings.zero_stage == 3)
+        self.engine.save_checkpoint(str(directory), tag="deepspeed", save_latest=False)
+
+    def load(self, directory: Path) -> None:
+        """Continue from `save`: weights and optimiser state."""
+        path, _ = self.engine.load_checkpoint(str(directory), tag="deepspeed")
+        if path is None:
+            raise FileNotFoundError(f"{directory}: no DeepSpeed checkpoint")
+
+    def _prepare(self, minibatch: list[Sample]) -> list[tuple[MicroBatch, Tensor | None]]:
+        """This rank's micro-batches, with log-probabilities before the update where more than one pass needs them.
+
+        Every rank gets equally many, if need be empty ones, since each backward pass is collective.
+        """
+        world = _world()
+        shares = [micro_batches(part, self.settings.micro_tokens) for part in split(minibatch, world)]
+        mine = shares[_rank()]
+        mine += [[]] * (max(len(share) for share in shares) - len(mine))
+        batches = [collate(part, self.device) for part in mine]
+        if self.settings.epochs * self.settings.minibatches == 1:
+            return [(batch, None) for batch in batches]
+        with torch.no_grad():
+            return [(batch, self.engine(batch)[0]) for batch in batches]
+
+    def _optimise(self, prepared: list[tuple[MicroBatch, Tensor | None]], tokens: float) -> Tensor:
+        """One optimiser step over micro-batches; the sums named by `_SUMS` of this rank."""
+        sums = torch.zeros(len(_SUMS), dtype=torch.float64)
+        for position, (batch, before) in enumerate(prepared):
+            new, entropy = self.engine(batch)
+            last = position == len(prepared) - 1
+            self.engine.set_gradient_accumulation_boundary(last)
+            if batch.targets.numel():
+                old = new.detach() if before is None else before
+                losses = token_loss(new, old, batch.engine, batch.advantages, self.clip)
+                sums += _summarise(new.detach(), old, batch, losses.detach(), entropy.detach(), self.clip)
+                loss = losses.sum()
+            else:
+                loss = new.sum()
+            # DeepSpeed averages over ranks; the loss is a sum over all of them.
+            self.engine.backward(loss * (_world() / tokens))
+            self.engine.step()
+        return sums
+
+    def _gradient_norm(self) -> float:
+        norm = self.engine.get_global_grad_norm()
+        return float(norm) if norm is not None else float("nan")
+
+    def _metrics(
+        self, sums: Tensor, norms: list[float], learnt_from: int, tokens: int
+    ) -> dict[str, float]:
+        sums = sums.to(self.device)
+        if _world() > 1:
+            torch.distributed.all_reduce(sums)
+        total = dict(zip(_SUMS, sums.tolist(), strict=True))
+        count = max(total["tokens"], 1.0)
+        metrics = {
+            "update/loss": total["loss"] / max(tokens, 1),
+            "update/entropy": total["entropy"] / count,
+            "update/clipped_share": total["clipped"] / count,
+            "update/logprob_gap": total["gap"] / count,
+            "update/correction_capped_share": total["capped"] / count,
+            "update/learnt_rollouts": float(learnt_from),
+        }
+        if norms:
+            metrics["update/gradient_norm"] = sum(norms) / len(norms)
+        return metrics
+
+
+_SUMS = ("tokens", "loss", "entropy", "clipped", "gap", "capped")
+
+
+def _summarise(
+    new: Tensor, old: Tensor, batch: MicroBatch, losses: Tensor, entropy: Tensor, clip: Clip
+) -> Tensor:
+    """Sums over the tokens of a micro-batch, in the order of `_SUMS`."""
+    ratio = (new - old).exp()
+    clipped = ((ratio > 1 + clip.high) & (batch.advantages > 0)) | (
+        (ratio < 1 - clip.low) & (batch.advantages < 0)
+    )
+    gap = old - batch.engine
+    capped = gap.exp() > clip.correction_cap
+    columns = [torch.ones_like(new), losses, entropy, clipped, gap.abs(), capped]
+    return torch.stack([c.double().sum() for c in columns]).cpu()
+
+
+def deepspeed_config(settings: UpdateSettings) -> dict[str, Any]:
+    """DeepSpeed's configuration for these settings."""
+    if settings.optimizer == "adam":
+        optimizer = {
+            "type": "AdamW",
+            "params": {
+                "lr": settings.learning_rate,
+                "betas": list(settings.betas),
+                "weight_decay": 0.0,
+                "torch_adam": True,  # the other one compiles a kernel for minutes at its first use
+            },
+        }
+    else:
+        optimizer = {"type": "SGD", "params": {"lr": settings.learning_rate}}
+    warmup = {
+        "type": "WarmupLR",
+        "params": {
+            "warmup_min_lr": 0.0,
+            "warmup_max_lr": settings.learning_rate,
+            "warmup_num_steps": settings.warmup_steps,
+            "warmup_type": "linear",
+        },
+    }
+    config: dict[str, Any] = {
+        "train_micro_batch_size_per_gpu": 1,
+        "gradient_accumulation_steps": 1,
+        "gradient_clipping": settings.gradient_clip,
+        "zero_optimization": {"stage": settings.zero_stage},
+        "bf16": {"enabled": settings.precision == "bfloat16"},
+        "optimizer": optimizer,
+        "steps_per_print": 10**9,
+        "wall_clock_breakdown": False,
+    }
+    return config | ({"scheduler": warmup} if settings.warmup_steps else {})
+
+
+def _rank() -> int:
+    return int(os.environ.get("RANK", "0"))
+
+
+def _world() -> int:
+    return int(os.environ.get("WORLD_SIZE", "1"))

@@ -1,0 +1,131 @@
+"""Supervised start of a small model on noisy experts: `python -m envsched.policy.warm_start DIRECTORY`.
+
+Runs in a process of its own, so that its threads and memory are gone before rollouts begin. The settings come
+as JSON on standard input; progress leaves as JSON lines on standard output.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from envsched.config import Settings
+from envsched.environments.registry import load_registry
+from envsched.environments.synthetic import generate
+from envsched.policy.demonstrations import Demonstrator, tokenizer_texts
+from envsched.policy.model import new_model
+from envsched.policy.tokenizer import train_tokenizer
+from envsched.rollouts.chat import Chat
+from envsched.rollouts.engine import write_version
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+Conversation = tuple[list[int], list[bool]]
+
+ROWS = 16
+"""Conversations in one forward pass: few enough for the processor's caches."""
+VECTOR_RATE = 0.2
+"""AdamW's rate for embeddings and norms, as a share of Muon's for matrices."""
+WARMUP, DECAY = 0.05, 0.5
+"""Shares of the steps in which the rate rises and falls."""
+
+
+def warm_start(settings: Settings, directory: Path, report: Callable[[int, float], object]) -> None:
+    """Train a tokenizer and a model of size `settings.policy.model` and write them to `directory`.
+
+    `report` is told the number of steps done and the mean loss per generated token, in nats.
+    """
+    environments = settings.environments.model_copy(update={"source": "synthetic", "limit": None})
+    nodes = load_registry(environments).train
+    suite = generate(environments.suite_seed)
+    tokenizer = train_tokenizer(tokenizer_texts(suite, nodes, seed=0), settings.policy.vocabulary)
+    model = new_model(settings.policy.model, tokenizer, settings.rollouts.context_tokens, seed=0)
+    demonstrator = Demonstrator(suite, nodes, settings.warm_start.noise, seed=0)
+    imitate(model, demonstrator.conversations(Chat(tokenizer, "compact")), settings, report)
+    model.save_pretrained(directory)
+    tokenizer.save_pretrained(directory)
+    write_version(directory, 0)
+
+
+def imitate(
+    model: PreTrainedModel,
+    conversations: Iterator[Conversation],
+    settings: Settings,
+    report: Callable[[int, float], object],
+) -> None:
+    """Minimise the cross-entropy of what the experts wrote. Muon for matrices, AdamW for the rest."""
+    options = settings.warm_start
+    matrices = [p for n, p in model.named_parameters() if p.ndim == 2 and "embed" not in n]
+    vectors = [p for n, p in model.named_parameters() if p.ndim != 2 or "embed" in n]
+    optimizers: list[torch.optim.Optimizer] = [
+        torch.optim.Muon(matrices, lr=options.learning_rate, momentum=0.95, weight_decay=0.0),
+        torch.optim.AdamW(vectors, lr=options.learning_rate * VECTOR_RATE, betas=(0.9, 0.98), weight_decay=0.0),
+    ]
+    schedules = [
+        torch.optim.lr_scheduler.LambdaLR(o, lambda step: _rate(step, options.steps)) for o in optimizers
+    ]
+    for step in range(options.steps):
+        batch = list(islice(conversations, options.batch_size))
+        loss = _accumulate(model, batch)
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        for optimizer, schedule in zip(optimizers, schedules, strict=True):
+            optimizer.step()
+            optimizer.zero_grad()
+            schedule.step()
+        report(step + 1, loss)
+
+
+def _accumulate(model: PreTrainedModel, batch: list[Conversation]) -> float:
+    """Add the gradient of the batch's mean loss per written token; returns that loss."""
+    written = sum(sum(mask) for _, mask in batch)
+    ordered = sorted(batch, key=lambda conversation: len(conversation[0]))
+    total = 0.0
+    for start in range(0, len(ordered), ROWS):
+        ids, mask = _pad(ordered[start : start + ROWS])
+        hidden = model.get_decoder()(input_ids=ids, use_cache=False).last_hidden_state
+        logits = model.get_output_embeddings()(hidden[:, :-1][mask[:, 1:]])
+        loss = cross_entropy(logits, ids[:, 1:][mask[:, 1:]], reduction="sum") / written
+        loss.backward()
+        total += loss.item()
+    return total
+
+
+def _pad(rows: list[Conversation]) -> tuple[Tensor, Tensor]:
+    """int64 and bool [rows, longest]; what follows a conversation is never looked at."""
+    width = max(len(ids) for ids, _ in rows)
+    ids = torch.zeros(len(rows), width, dtype=torch.long)
+    mask = torch.zeros(len(rows), width, dtype=torch.bool)
+    for row, (tokens, written) in enumerate(rows):
+        ids[row, : len(tokens)] = torch.tensor(tokens)
+        mask[row, : len(written)] = torch.tensor(written)
+    return ids, mask
+
+
+def _rate(step: int, steps: int) -> float:
+    """Rises linearly, stays, and falls linearly to 0."""
+    return min(1.0, (step + 1) / (WARMUP * steps + 1), (steps - step) / (DECAY * steps + 1))
+
+
+def main() -> None:
+    """Warm-start as told on standard input."""
+    settings = Settings.model_validate_json(sys.stdin.read())
+    out = sys.stdout
+    sys.stdout = sys.stderr  # libraries print; the channel is ours alone
+
+    def report(step: int, loss: float) -> None:
+        print(json.dumps({"step": step, "loss": loss}), file=out, flush=True)
+
+    warm_start(settings, Path(sys.argv[1]), report)
+
+
+if __name__ == "__main__":
+    main()

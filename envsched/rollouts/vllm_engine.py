@@ -1,0 +1,101 @@
+"""Generation with vLLM, in this process."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from envsched.rollouts.engine import Completion, EngineError, Sampling, check_version
+
+if TYPE_CHECKING:
+    from envsched.config import RolloutSettings
+
+
+def _prepare(settings: RolloutSettings) -> None:
+    """Environment variables that vLLM reads when it is imported."""
+    os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", str(settings.cpu_cache_gb))
+    os.environ.setdefault("VLLM_ENABLE_V1_MULTIPROCESSING", "0")
+    os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
+    os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    import torch
+
+    if not torch.cuda.is_available():
+        # Compiling costs half a minute at the start and again at new shapes; at these sizes it gains nothing.
+        os.environ.setdefault("TORCHDYNAMO_DISABLE", "1")
+
+
+class VllmEngine:
+    """vLLM's engine, driven request by request."""
+
+    def __init__(self, settings: RolloutSettings, directory: Path, version: int) -> None:
+        _prepare(settings)
+        import torch
+        from vllm import LLM
+
+        cuda = torch.cuda.is_available()
+        try:
+            self._llm = LLM(
+                model=str(directory),
+                dtype=settings.precision,
+                max_model_len=settings.context_tokens,
+                max_num_seqs=settings.concurrency,
+                # A prompt must be read whole: on the CPU vLLM cannot seed requests whose prompt it splits.
+                enable_chunked_prefill=cuda,
+                max_num_batched_tokens=max(8192, settings.context_tokens),
+                gpu_memory_utilization=settings.gpu_memory,
+                enforce_eager=not cuda,
+                logprobs_mode="processed_logprobs",
+                skip_tokenizer_init=True,
+                disable_log_stats=True,
+                async_scheduling=False,
+                seed=0,
+                **({} if cuda else {"block_size": 32}),
+            )
+        except (RuntimeError, ValueError, OSError) as error:
+            raise EngineError(f"vLLM could not start with {directory}: {error}") from error
+        self._engine: Any = self._llm.llm_engine
+        self.version = version
+
+    def submit(self, request: int, prompt: list[int], sampling: Sampling, seed: int) -> None:
+        """Queue a prompt."""
+        from vllm import SamplingParams
+        from vllm.sampling_params import RequestOutputKind
+
+        params = SamplingParams(
+            temperature=sampling.temperature,
+            top_p=sampling.top_p,
+            max_tokens=sampling.max_tokens,
+            stop_token_ids=list(sampling.stop),
+            seed=seed,
+            logprobs=0,
+            detokenize=False,
+            output_kind=RequestOutputKind.FINAL_ONLY,
+        )
+        self._engine.add_request(str(request), {"prompt_token_ids": prompt}, params)
+
+    def step(self) -> list[tuple[int, Completion]]:
+        """One forward pass over all running requests."""
+        return [
+            (int(output.request_id), _completion(output.outputs[0]))
+            for output in self._engine.step()
+            if output.finished
+        ]
+
+    def load_weights(self, directory: Path, version: int) -> None:
+        """Replace the weights and forget what was computed with the old ones."""
+        check_version(directory, version)
+        self._llm.collective_rpc("reload_weights", kwargs={"weights_path": str(directory)})
+        self._llm.reset_prefix_cache()
+        self.version = version
+
+    def close(self) -> None:
+        """Shut the engine down."""
+        self._engine.engine_core.shutdown()
+
+
+def _completion(output: Any) -> Completion:
+    token_ids = list(output.token_ids)
+    logprobs = [step[token].logprob for step, token in zip(output.logprobs, token_ids, strict=True)]
+    return Completion(token_ids, logprobs, finished=output.finish_reason == "stop")
