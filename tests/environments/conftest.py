@@ -83,6 +83,6 @@ def make_node() -> NodeMaker:
 @pytest.fixture(scope="module")
 def pool() -> Iterator[EpisodePool]:
     """A pool of one worker with short limits, shared by a module's tests."""
-    settings = EnvironmentSettings(call_seconds=0.3, observation_chars=200, reward="graded")
+    settings = EnvironmentSettings(call_seconds=1.0, observation_chars=200, reward="graded")
     with EpisodePool(settings) as opened:
         yield opened
