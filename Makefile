@@ -16,7 +16,7 @@ help: ## list these targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | awk -F '\t' '{ printf "  make %-7s %s\n", $$1, $$2 }'
 
 setup: ## create .venv from the pinned lock (a few seconds when it is there already)
-	@$(if $(PYTHON),,$(error Python 3.11 is needed; found no python3.11 or python3 on PATH))$(PYTHON) scripts/setup.py
+	@$(if $(PYTHON),,$(error Python 3.11 is needed; found no python3.11 or python3 on PATH))$(PYTHON) -m scripts.setup
 
 train: setup ## train an agent: make train ARGS="-S train.steps=5"
 	@$(BIN)/python -m flows.train_envsched $(ARGS)
@@ -30,13 +30,13 @@ lint: setup ## ruff and mypy
 	@$(BIN)/mypy
 
 up: setup ## start the Prefect and MLflow servers and a worker here, register the deployment
-	@$(BIN)/python scripts/services.py up $(ARGS)
+	@$(BIN)/python -m scripts.services up $(ARGS)
 
 down: ## stop what `make up` started
-	@$(PYTHON) scripts/services.py down
+	@$(PYTHON) -m scripts.services down
 
 params: setup ## write params.yaml anew from the defaults in envsched/config.py
-	@$(BIN)/python scripts/write_params.py
+	@$(BIN)/python -m scripts.write_params
 
 lock: setup ## resolve requirements/*.in into *.lock again, keeping versions where they still fit
 	@$(RESOLVE) $(or $(addprefix --find-links ,$(PIP_FIND_LINKS)),--torch-backend cpu) -o requirements/cpu.lock requirements/cpu.in

@@ -32,13 +32,18 @@ class Process:
 
     def stop(self, patience: float = 15.0) -> None:
         """Ends the whole session: SIGTERM, and SIGKILL for what is left after `patience` seconds."""
-        if not self.alive:
-            return  # its session id may by now belong to somebody else
+        found = _stat(self.pid)
+        if found and found.born != self.born:
+            return  # the id belongs to somebody else by now
         self._signal(signal.SIGTERM)
-        deadline = time.monotonic() + patience
-        while self._members() and time.monotonic() < deadline:
-            time.sleep(0.1)
+        self._wait(patience)
         self._signal(signal.SIGKILL)
+        self._wait(patience)
+
+    def _wait(self, seconds: float) -> None:
+        deadline = time.monotonic() + seconds
+        while self._members() and time.monotonic() < deadline:
+            time.sleep(0.05)
 
     def _members(self) -> list[int]:
         pids = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
@@ -66,6 +71,12 @@ def _stat(pid: int) -> _Stat | None:
         return None
     fields = text.rpartition(")")[2].split()  # the command's name, in parentheses, may hold spaces
     return _Stat(state=fields[0], session=int(fields[3]), born=int(fields[19]))
+
+
+def state(pid: int) -> str | None:
+    """One letter, as `ps` shows it; None if there is no such process."""
+    found = _stat(pid)
+    return found.state if found else None
 
 
 def start(name: str, command: Sequence[str | Path], log: Path, env: Mapping[str, str]) -> Process:

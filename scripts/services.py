@@ -19,7 +19,7 @@ import urllib.request
 from collections.abc import Sequence
 from pathlib import Path
 
-import processes
+from scripts import processes
 
 ROOT = Path(__file__).resolve().parent.parent
 BIN = ROOT / ".venv" / "bin"
@@ -87,9 +87,8 @@ def down() -> None:
     PREFECT_TOML.unlink(missing_ok=True)
     started = processes.load(PIDS)
     for process in reversed(started):
-        if process.alive:
-            say(f"stopping {process.name}")
-            process.stop()
+        say(f"stopping {process.name}")
+        process.stop()
     PIDS.unlink(missing_ok=True)
 
 

@@ -1,4 +1,4 @@
-"""Writes `params.yaml` from the defaults of `envsched.config.Settings`: `python scripts/write_params.py`."""
+"""Writes `params.yaml` from the defaults of `envsched.config.Settings`: `python -m scripts.write_params`."""
 
 from __future__ import annotations
 
