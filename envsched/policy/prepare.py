@@ -39,6 +39,7 @@ def initial_policy(settings: Settings, report: Report = lambda step, loss: None)
     SettingsError where `policy.model` names nothing that exists; PolicyError where making it fails. `report` is
     told steps and loss of a warm start.
     """
+    check_policy(settings)
     model = settings.policy.model
     if model in SIZES:
         return _cached(warm_start_directory(settings), lambda path: _warm_start(settings, path, report))
@@ -46,14 +47,17 @@ def initial_policy(settings: Settings, report: Report = lambda step, loss: None)
         from envsched.policy.smollm2 import unpack
 
         return _cached(Path(settings.policy.build_directory) / SMOLLM2, unpack)
-    directory = Path(model)
-    if not (directory / "config.json").is_file():
-        names = ", ".join([*SIZES, SMOLLM2])
+    return Path(model)
+
+
+def check_policy(settings: Settings) -> None:
+    """SettingsError where `policy.model` is neither a known name nor a Hugging Face directory."""
+    model, names = settings.policy.model, [*SIZES, SMOLLM2]
+    if model not in names and not (Path(model) / "config.json").is_file():
         raise SettingsError(
-            f"policy.model: found {model!r}, where there is no config.json; allowed: {names}, "
+            f"policy.model: found {model!r}, where there is no config.json; allowed: {', '.join(names)}, "
             "or a Hugging Face model directory"
         )
-    return directory
 
 
 def warm_start_directory(settings: Settings) -> Path:

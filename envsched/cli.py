@@ -1,0 +1,74 @@
+"""The command line: `envsched …`. Heavy parts are imported by the commands that need them."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+
+from envsched.config import SettingsError, load_settings
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+
+Override = Annotated[
+    list[str], typer.Option("--set", "-S", metavar="BLOCK.FIELD=VALUE", help="Override a setting; repeatable.")
+]
+Params = Annotated[Path, typer.Option("--params", help="File with the settings.")]
+
+QUIET = {
+    "PREFECT_LOGGING_LEVEL": "WARNING",
+    "PREFECT_LOGGING_TO_API_ENABLED": "false",
+    "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+    "DO_NOT_TRACK": "1",
+}
+"""What a training run in a terminal wants of Prefect; the user's own values win."""
+
+
+@app.command()
+def train(
+    overrides: Override = [],  # noqa: B006 - Typer reads the default, nobody changes it
+    params: Params = Path("params.yaml"),
+    run: Annotated[str, typer.Option(help="Name of the run; one that exists is continued.")] = "",
+    dry_run: Annotated[bool, typer.Option(help="Check the settings and stop.")] = False,
+) -> None:
+    """Train an agent by reinforcement learning (the flow train-envsched)."""
+    settings = load_settings(params, overrides)
+    from envsched.policy.prepare import check_policy
+
+    check_policy(settings)
+    if dry_run:
+        typer.echo(settings.model_dump_json(indent=2))
+        return
+    if not Path("flows/train_envsched.py").is_file():
+        _fail("found no flows/train_envsched.py here; run this in EnvSched's repository")
+    for name, value in QUIET.items():
+        os.environ.setdefault(name, value)
+    parameters = json.dumps({"run": run, "settings": settings.model_dump(mode="json")})
+    os.execv(sys.executable, [sys.executable, "-m", "flows.train_envsched", parameters])
+
+
+@app.command()
+def settings(overrides: Override = [], params: Params = Path("params.yaml")) -> None:  # noqa: B006
+    """Show the resolved settings as JSON."""
+    typer.echo(load_settings(params, overrides).model_dump_json(indent=2))
+
+
+def main() -> None:
+    """Entry point; an expected error is told in its own words, without a traceback."""
+    try:
+        app()
+    except (SettingsError, FileNotFoundError) as error:
+        _fail(str(error))
+
+
+def _fail(reason: str) -> NoReturn:
+    typer.echo(reason, err=True)
+    raise SystemExit(2)
+
+
+if __name__ == "__main__":
+    main()

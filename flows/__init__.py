@@ -1,0 +1,1 @@
+"""Flows: one file each."""

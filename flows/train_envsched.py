@@ -1,0 +1,86 @@
+"""The training flow. From a shell: `envsched train`.
+
+    register ─▶ prepare ─▶ start ─▶ ┌ schedule ─▶ roll out ─▶ update ─▶ (evaluate) ─▶ record ┐ ─▶ report
+                                    └───────────────────── once a step ──────────────────────┘
+"""
+
+import json
+import sys
+import time
+from typing import Annotated, Any
+
+from prefect import flow
+from pydantic import Field
+
+from envsched.config import Settings, load_settings
+from envsched.policy.prepare import check_policy
+from tasks.evaluate import evaluate_policy
+from tasks.prepare import prepare_policy
+from tasks.record import record_step
+from tasks.register import register_environments
+from tasks.report import report
+from tasks.roll_out import roll_out
+from tasks.schedule import schedule_batch
+from tasks.session import new_run_name, open_session
+from tasks.start import start_engines
+from tasks.update import update_policy
+
+
+@flow(name="train-envsched", flow_run_name="{run}", log_prints=True)
+def train_envsched(
+    run: Annotated[str, Field(pattern=r"^([A-Za-z0-9][\w.-]*)?$")] = "",
+    steps: Annotated[int, Field(ge=1)] | None = None,
+    seed: Annotated[int, Field(ge=0)] | None = None,
+    model: str | None = None,
+    scheduler: str | None = None,
+    settings: Settings | None = None,
+) -> dict[str, Any]:
+    """Train a policy. What is not given comes from `params.yaml`.
+
+    Args:
+        run: Name of the run; one that exists is continued. Made up if empty.
+        steps: Policy updates, `train.steps`.
+        seed: Of everything random, `train.seed`.
+        model: The policy's model, `policy.model`.
+        scheduler: Which tasks to roll out next, `schedule.scheduler`.
+        settings: Any settings, in the blocks of `params.yaml`.
+    """
+    resolved = _resolve(steps, seed, model, scheduler, settings)
+    check_policy(resolved)
+    with open_session(resolved, run or new_run_name(resolved)) as session:
+        name = str(session.path)
+        register_environments(name)
+        prepare_policy(name)
+        first = start_engines(name)
+        for step in range(first, resolved.train.steps + 1):
+            started = time.perf_counter()
+            if step > 0:
+                schedule_batch(name, step)
+                rollouts = roll_out(name, step)
+                update_policy(name, step, rollouts)
+            if _evaluates(resolved, step):
+                evaluate_policy(name, step)
+            record_step(name, step, started)
+        return report(name)
+
+
+def _evaluates(settings: Settings, step: int) -> bool:
+    """Before the first step, every so often, and after the last."""
+    evaluate = settings.evaluate
+    due = step in (0, settings.train.steps) or (evaluate.every > 0 and step % evaluate.every == 0)
+    return due and evaluate.tasks > 0
+
+
+def _resolve(
+    steps: int | None, seed: int | None, model: str | None, scheduler: str | None, settings: Settings | None
+) -> Settings:
+    """`params.yaml`, then `settings`, then the other parameters."""
+    values = settings.model_dump(exclude_unset=True) if settings else {}
+    short = {"train": {"steps": steps, "seed": seed}, "policy": {"model": model}, "schedule": {"scheduler": scheduler}}
+    for block, given in short.items():
+        values[block] = values.get(block, {}) | {k: v for k, v in given.items() if v is not None}
+    return load_settings(values=values)
+
+
+if __name__ == "__main__":
+    train_envsched(**json.loads(sys.argv[1] if sys.argv[1:] else "{}"))

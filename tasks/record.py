@@ -1,0 +1,52 @@
+"""Stage: complete the step on disk, and track it."""
+
+import time
+from typing import Any
+
+from prefect import task
+from prefect.cache_policies import NO_CACHE
+
+from envsched.files import write_json
+from tasks.session import Session, session
+
+WORK = ("seconds/generation", "seconds/environment", "seconds/update", "seconds/evaluate")
+"""Time that no orchestration could save; the rest of a step is overhead."""
+TOTALS = {"rollouts/total": "rollouts/step", "tokens/total": "tokens/generated"}
+
+
+@task(name="record-step", cache_policy=NO_CACHE)
+def record_step(run: str, step: int, started: float) -> dict[str, float]:
+    """Write the step's manifest and send its numbers; `started` is `time.perf_counter()` at its beginning."""
+    live = session(run)
+    before = live.run.metrics(step - 1) if step else {}
+    for total, part in TOTALS.items():
+        live.metrics[total] = before.get(total, 0.0) + live.metrics.get(part, 0.0)
+    with live.timed("record"):
+        write_json(live.run.scheduler(step), live.scheduler.state_dict())
+        files = [live.run.policy(step), live.run.scheduler(step)]
+        if step:
+            files += [live.run.history(step), live.run.rollouts(step)]
+        live.metrics |= live.scheduler.metrics()
+        live.metrics |= _overhead(live, started)
+        live.run.commit(step, files, live.metrics)
+        live.run.prune(live.settings.train.keep_checkpoints, live.settings.train.keep_rollouts)
+        live.tracker.log_step(step, live.metrics, _batch_table(live) if step else [])
+    recorded, live.metrics = live.metrics, {}
+    return recorded
+
+
+def _overhead(live: Session, started: float) -> dict[str, float]:
+    """Seconds of the step so far and the share that was neither rollouts nor learning."""
+    seconds = time.perf_counter() - started
+    work = sum(live.metrics.get(name, 0.0) for name in WORK)
+    evaluation = live.metrics.get("seconds/evaluate", 0.0)
+    training = max(seconds - evaluation, 1e-9)
+    return {"seconds/step": training, "overhead/share": max(0.0, (seconds - work) / training)}
+
+
+def _batch_table(live: Session) -> list[dict[str, Any]]:
+    """One row a task of the batch: why it was chosen."""
+    return [
+        {"key": t.key, "environment": live.registry.node(t.key).environment.name, "value": t.value, **t.parts}
+        for t in live.batch.tasks
+    ]

@@ -1,0 +1,88 @@
+"""Stage: start trainer, environment workers, engine and tracking, at the last complete step."""
+
+import json
+import subprocess
+
+from prefect import task
+from prefect.cache_policies import NO_CACHE
+from transformers import AutoTokenizer
+
+from envsched.environments.pool import EpisodePool
+from envsched.policy.prepare import tool_format
+from envsched.policy.trainer_client import TrainerClient
+from envsched.rollouts.chat import Chat
+from envsched.rollouts.collect import Collector, Limits
+from envsched.rollouts.engine import make_engine
+from envsched.scheduling.registry import make_scheduler
+from tasks.session import Session, session
+from tasks.tracking import Tracker
+
+
+@task(name="start-engines", cache_policy=NO_CACHE)
+def start_engines(run: str) -> int:
+    """Start everything a step needs; the first step to do."""
+    live = session(run)
+    settings, last = live.settings, live.run.last_step
+    version = last or 0
+    with live.progress.stage("engine and trainer", keep=True):
+        # The trainer starts in a process of its own while the engine starts here.
+        live.trainer = TrainerClient(settings, live.run.policy(version), live.run.path / "trainer.log")
+        live.stack.callback(live.trainer.close)
+        pool = live.stack.enter_context(EpisodePool(settings.environments))
+        engine = make_engine(settings, live.run.policy(version), version)
+        live.stack.callback(lambda: live.collector.engine.close())
+        chat = Chat(AutoTokenizer.from_pretrained(live.policy), tool_format(settings))
+        rollouts = settings.rollouts
+        limits = Limits(rollouts.max_turns, rollouts.context_tokens, rollouts.concurrency)
+        live.collector = Collector(engine, chat, pool, limits)
+        if version:
+            live.trainer.load(live.run.policy(version))
+    keys = [node.key for node in live.registry.train]
+    live.scheduler = make_scheduler(settings.schedule.scheduler, keys, settings.train.seed)
+    if last is not None:
+        live.scheduler.load_state_dict(json.loads(live.run.scheduler(last).read_text()))
+    config = settings.model_dump(mode="json")
+    live.tracker = Tracker(settings.tracking, live.run.path, _tags(live), config, last)
+    live.stack.callback(live.tracker.close, "KILLED")
+    return 0 if last is None else last + 1
+
+
+def _tags(live: Session) -> dict[str, str | int | float]:
+    """What runs are grouped and compared by."""
+    settings = live.settings
+    return {
+        "model": settings.policy.model,
+        "params_b": _parameters(live) / 1e9,
+        "scheduler": settings.schedule.scheduler,
+        "source": settings.environments.source,
+        "seed": settings.train.seed,
+        "suite_version": live.registry.version[:12],
+        "engine": settings.rollouts.engine,
+        "git_commit": _commit(),
+    }
+
+
+def _parameters(live: Session) -> int:
+    """Number of parameters of the policy, read from the headers of its weights."""
+    from safetensors import safe_open
+
+    total = 0
+    for file in sorted(live.policy.glob("*.safetensors")):
+        with safe_open(file, "pt") as weights:
+            for name in weights.keys():  # noqa: SIM118 - not a mapping
+                count = 1
+                for size in weights.get_slice(name).get_shape():
+                    count *= size
+                total += count
+    return total
+
+
+def _commit() -> str:
+    """The commit that is checked out, marked if files differ from it; `unknown` outside a repository."""
+    try:
+        found = subprocess.run(
+            ["git", "describe", "--always", "--dirty", "--abbrev=12"], capture_output=True, text=True, check=True
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+    return found.stdout.strip()
