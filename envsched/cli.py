@@ -10,9 +10,10 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from envsched.config import SettingsError, load_settings
-
-app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+# Plain help: rich takes longer to import than the rest of the command line.
+app = typer.Typer(
+    no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None
+)
 
 Override = Annotated[
     list[str], typer.Option("--set", "-S", metavar="BLOCK.FIELD=VALUE", help="Override a setting; repeatable.")
@@ -36,9 +37,10 @@ def train(
     dry_run: Annotated[bool, typer.Option(help="Check the settings and stop.")] = False,
 ) -> None:
     """Train an agent by reinforcement learning (the flow train-envsched)."""
-    settings = load_settings(params, overrides)
+    from envsched.config import load_settings
     from envsched.policy.prepare import check_policy
 
+    settings = load_settings(params, overrides)
     check_policy(settings)
     if dry_run:
         typer.echo(settings.model_dump_json(indent=2))
@@ -54,6 +56,8 @@ def train(
 @app.command()
 def settings(overrides: Override = [], params: Params = Path("params.yaml")) -> None:  # noqa: B006
     """Show the resolved settings as JSON."""
+    from envsched.config import load_settings
+
     typer.echo(load_settings(params, overrides).model_dump_json(indent=2))
 
 
@@ -61,7 +65,13 @@ def main() -> None:
     """Entry point; an expected error is told in its own words, without a traceback."""
     try:
         app()
-    except (SettingsError, FileNotFoundError) as error:
+    except FileNotFoundError as error:
+        _fail(str(error))
+    except ValueError as error:
+        from envsched.config import SettingsError
+
+        if not isinstance(error, SettingsError):
+            raise
         _fail(str(error))
 
 
