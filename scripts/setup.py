@@ -134,14 +134,15 @@ def usable_engine() -> str:
 
 
 def install(*arguments: str) -> None:
-    """Installs with uv, which is several times faster, or else with pip, which knows the user's settings."""
     if not attempt(*arguments):
-        run([PYTHON, "-m", "pip", "install", "--no-compile", "--disable-pip-version-check", *arguments])
+        run([PYTHON, "-m", "pip", "install", *arguments])  # once more, to show what is wrong
 
 
 def attempt(*arguments: str) -> bool:
-    uv = [VENV / "bin" / "uv", "pip", "install", "--quiet", "--python", PYTHON, *pip_sources(), *arguments]
-    return subprocess.run(uv, stderr=subprocess.DEVNULL).returncode == 0
+    """Installs with uv, which is several times faster, or else with pip, which knows every setting of pip."""
+    uv = [VENV / "bin" / "uv", "pip", "install", "--python", PYTHON, *pip_sources(), *arguments]
+    pip = [PYTHON, "-m", "pip", "install", "--no-compile", *arguments]
+    return any(subprocess.run(command, capture_output=True).returncode == 0 for command in (uv, pip))
 
 
 def pip_sources() -> list[str]:
