@@ -67,12 +67,12 @@ class PolicySettings(Block):
 class WarmStartSettings(Block):
     """Supervised start of the models made from a config, on noisy scripted experts."""
 
-    steps: Annotated[int, Field(ge=0)] = 1200
+    steps: Annotated[int, Field(ge=0)] = 300
     """Optimiser steps."""
     batch_size: Positive = 64
     """Demonstrations a step."""
-    learning_rate: Annotated[float, Field(gt=0, le=1)] = 2e-3
-    """Peak of a warm-up and cosine schedule."""
+    learning_rate: Annotated[float, Field(gt=0, le=1)] = 0.02
+    """Peak rate of Muon, for matrices; embeddings and norms get a fifth of it from AdamW."""
     noise: Annotated[float, Field(ge=0)] = 1.0
     """Scales the experts' error rates; 0 gives clean experts."""
     histogram_rollouts: Annotated[int, Field(ge=0)] = 8

@@ -26,7 +26,7 @@ from tasks.start import start_engines
 from tasks.update import update_policy
 
 
-@flow(name="train-envsched", flow_run_name="{run}", log_prints=True)
+@flow(name="train-envsched", flow_run_name="{run}")
 def train_envsched(
     run: Annotated[str, Field(pattern=r"^([A-Za-z0-9][\w.-]*)?$")] = "",
     steps: Annotated[int, Field(ge=1)] | None = None,

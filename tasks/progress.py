@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -9,6 +10,7 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Self
 
+from prefect import get_run_logger
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -22,6 +24,10 @@ from rich.progress import (
 )
 from rich.progress import Progress as Bars
 from rich.text import Text
+
+
+DEPLOYED = "PREFECT__FLOW_RUN_ID"
+"""Set by Prefect in processes that a worker started."""
 
 
 class RateColumn(ProgressColumn):
@@ -77,8 +83,8 @@ class Progress:
             self.line(f"{name}: {time.perf_counter() - start:.0f} s")
 
     def line(self, text: str) -> None:
-        """A line of text above the bars."""
-        if self.console.is_terminal:
-            self.console.print(text, highlight=False)
+        """A line of text above the bars; in a deployed run it goes to Prefect's log of the run."""
+        if DEPLOYED in os.environ:
+            get_run_logger().info(text)
         else:
-            print(text, flush=True)
+            self.console.print(text, highlight=False, soft_wrap=True)

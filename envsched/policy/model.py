@@ -37,7 +37,7 @@ def model_config(size: str, tokenizer: PreTrainedTokenizerBase, context: int) ->
         hidden_size=shape.hidden,
         num_hidden_layers=shape.layers,
         num_attention_heads=shape.heads,
-        num_key_value_heads=shape.heads,
+        num_key_value_heads=shape.heads // 2,
         head_dim=shape.hidden // shape.heads,
         intermediate_size=shape.intermediate,
         max_position_embeddings=context,
