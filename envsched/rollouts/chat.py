@@ -44,7 +44,7 @@ You may call functions to fulfil the user's request. The functions are:
 {tools}
 </tools>
 
-For each call, return a JSON object with the function's name and arguments within <tool_call></tool_call> tags:
+For each call, return a JSON object with the function's name and arguments within <tool_call></tool_call>:
 <tool_call>
 {{"name": <function-name>, "arguments": <args-json-object>}}
 </tool_call>
@@ -158,7 +158,7 @@ class Chat:
     def action(self, token_ids: Sequence[int]) -> Action | Malformed:
         """Read an assistant message."""
         ids = [i for i in token_ids if i not in self.stop]
-        return parse_reply(self.tokenizer.decode(ids, skip_special_tokens=False))
+        return parse_reply(str(self.tokenizer.decode(ids, skip_special_tokens=False)))
 
     def demonstration(
         self, node: Node, first: Observation, turns: Sequence[tuple[str, Observation | None]]
@@ -178,7 +178,7 @@ class Chat:
         before = [{"role": "user", "content": "u"}, {"role": "assistant", "content": "a"}]
         head = self._render(before, generation=False)
         whole = self._render([*before, {"role": role, "content": text}])
-        end = self.tokenizer.decode([self.stop[-1]]) if len(self.stop) == 1 else "<|im_end|>"
+        end = str(self.tokenizer.decode([self.stop[-1]])) if len(self.stop) == 1 else "<|im_end|>"
         cut = head.rindex(end)
         between = whole[cut:]
         return between[len(end) :] if finished else between

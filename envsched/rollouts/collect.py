@@ -1,8 +1,8 @@
 """Many episodes at once: each takes its next turn as soon as its last one is generated.
 
-    queue ─▶ reset ─▶ prompt ─▶ engine ─▶ message ─▶ environment ─▶ observation ─┐
-                        ▲                                                       │
-                        └────────────── not over: the conversation grows ◀──────┘
+queue ─▶ reset ─▶ prompt ─▶ engine ─▶ message ─▶ environment ─▶ observation ─┐
+                    ▲                                                       │
+                    └────────────── not over: the conversation grows ◀──────┘
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from itertools import count
 
-from envsched.environments.episode import Action, Observation
+from envsched.environments.episode import Observation
 from envsched.environments.pool import EpisodeHandle, EpisodePool
 from envsched.environments.spec import Node
 from envsched.rollouts.chat import Chat, Malformed
@@ -52,15 +53,6 @@ class Timings:
         setattr(self, name, getattr(self, name) + time.perf_counter() - start)
 
 
-@dataclass
-class _Live:
-    """An episode under way."""
-
-    handle: EpisodeHandle
-    rollout: Rollout
-    started: float
-
-
 def derive_seed(*parts: str | int) -> int:
     """A 31-bit seed that depends on every part and on nothing else."""
     text = "\x1f".join(str(part) for part in parts)
@@ -76,6 +68,7 @@ class Collector:
         self.pool = pool
         self.limits = limits
         self.timings = Timings()
+        """Of the last call of `collect`."""
 
     def collect(
         self,
@@ -91,133 +84,130 @@ class Collector:
         Everything random follows from (`seed`, `step`, key, sample, turn). `progress` is told how many
         rollouts have ended since it was last called.
         """
+        began = time.perf_counter()
         self.timings = Timings()
-        queue = deque((node, sample) for node in nodes for sample in range(group_size))
-        live: dict[int, _Live] = {}
-        rollouts: dict[tuple[str, int], Rollout] = {}
-        begun = time.perf_counter()
-        while queue or live:
-            self._start(queue, live, rollouts, sampling, seed, step)
-            with self.timings.spend("generation"):
-                completions = self.engine.step() if live else []
-            ended = self._advance(completions, live, sampling, seed, step)
+        version = self.engine.version
+        groups = [Group(n.key, [Rollout(n.key, s, version) for s in range(group_size)]) for n in nodes]
+        queue = deque(
+            (node, rollout) for node, group in zip(nodes, groups, strict=True) for rollout in group.rollouts
+        )
+        play = _Play(self, sampling, seed, step)
+        while queue or play.live:
+            free = min(self.limits.concurrency - len(play.live), len(queue))
+            ended = play.start([queue.popleft() for _ in range(free)]) + play.advance()
             if ended:
                 progress(ended)
         spent = self.timings
-        spent.other = time.perf_counter() - begun - spent.generation - spent.environment
-        return [Group(n.key, [rollouts[n.key, s] for s in range(group_size)]) for n in nodes]
+        spent.other = time.perf_counter() - began - spent.generation - spent.environment
+        return groups
 
-    def _start(
-        self,
-        queue: deque[tuple[Node, int]],
-        live: dict[int, _Live],
-        rollouts: dict[tuple[str, int], Rollout],
-        sampling: Sampling,
-        seed: int,
-        step: int,
-    ) -> None:
-        """Fill the free places with new episodes."""
-        free = min(self.limits.concurrency - len(live), len(queue))
-        if free <= 0:
-            return
-        begun = [queue.popleft() for _ in range(free)]
+
+@dataclass
+class _Live:
+    """An episode under way."""
+
+    handle: EpisodeHandle
+    rollout: Rollout
+    began: float
+
+
+class _Play:
+    """The episodes under way in one call of `collect`, by the number of their requests to the engine."""
+
+    def __init__(self, collector: Collector, sampling: Sampling, seed: int, step: int) -> None:
+        self.engine = collector.engine
+        self.chat = collector.chat
+        self.pool = collector.pool
+        self.limits = collector.limits
+        self.timings = collector.timings
+        self.sampling = sampling
+        self.seed = seed
+        self.step = step
+        self.live: dict[int, _Live] = {}
+        self._numbers = count()
+
+    def start(self, fresh: Sequence[tuple[Node, Rollout]]) -> int:
+        """Begin episodes; how many ended at once."""
+        if not fresh:
+            return 0
         with self.timings.spend("environment"):
             # All rollouts of a group play the same instance of the task.
-            opened = self.pool.reset([(node, derive_seed(seed, step, node.key)) for node, _ in begun])
-        for (node, sample), (handle, observation) in zip(begun, opened, strict=True):
-            rollout = Rollout(node.key, sample, policy_step=self.engine.version)
-            rollouts[node.key, sample] = rollout
-            request = len(rollouts) - 1
-            live[request] = _Live(handle, rollout, time.perf_counter())
+            opened = self.pool.reset([(n, derive_seed(self.seed, self.step, n.key)) for n, _ in fresh])
+        before = len(self.live) + len(fresh)
+        for (node, rollout), (handle, observation) in zip(fresh, opened, strict=True):
+            number = next(self._numbers)
+            self.live[number] = _Live(handle, rollout, time.perf_counter())
             if observation.terminated:
-                self._end(request, live, observation)
-                continue
-            _append(rollout, self.chat.start(node, observation))
-            self._submit(request, live, sampling, seed, step)
+                self._end(number, observation)
+            else:
+                self._continue(number, self.chat.start(node, observation))
+        return before - len(self.live)
 
-    def _advance(
-        self,
-        completions: Sequence[tuple[int, Completion]],
-        live: dict[int, _Live],
-        sampling: Sampling,
-        seed: int,
-        step: int,
-    ) -> int:
-        """Carry finished messages into their environments; how many episodes ended."""
-        before = len(live)
-        observations: list[tuple[int, bool, Observation]] = []
-        actions: list[tuple[int, bool, Action]] = []
-        for request, completion in completions:
-            rollout = live[request].rollout
+    def advance(self) -> int:
+        """Generate a little and carry finished messages into their environments; how many episodes ended."""
+        if not self.live:
+            return 0
+        with self.timings.spend("generation"):
+            completions = self.engine.step()
+        before = len(self.live)
+        actions = []
+        for number, completion in completions:
+            rollout = self.live[number].rollout
             _append(rollout, completion.token_ids, completion.logprobs)
             rollout.turns += 1
             action = self.chat.action(completion.token_ids)
             if isinstance(action, Malformed):
-                refused = Observation(action.reason, kind="error")
-                observations.append((request, completion.finished, refused))
+                self._observe(number, completion, Observation(action.reason, kind="error"))
             else:
-                actions.append((request, completion.finished, action))
+                actions.append((number, completion, action))
         if actions:
             with self.timings.spend("environment"):
-                answers = self.pool.act([(live[request].handle, action) for request, _, action in actions])
-            observations += [
-                (request, finished, answer)
-                for (request, finished, _), answer in zip(actions, answers, strict=True)
-            ]
-        for request, finished, observation in observations:
-            self._observe(request, finished, observation, live, sampling, seed, step)
-        return before - len(live)
+                answers = self.pool.act([(self.live[number].handle, action) for number, _, action in actions])
+            for (number, completion, _), answer in zip(actions, answers, strict=True):
+                self._observe(number, completion, answer)
+        return before - len(self.live)
 
-    def _observe(
-        self,
-        request: int,
-        finished: bool,
-        observation: Observation,
-        live: dict[int, _Live],
-        sampling: Sampling,
-        seed: int,
-        step: int,
-    ) -> None:
-        """Take in what the environment answered and go on, or end the episode."""
-        rollout = live[request].rollout
+    def _observe(self, number: int, completion: Completion, observation: Observation) -> None:
+        """Take in what the environment answered to a message: go on, or end the episode."""
+        rollout = self.live[number].rollout
         rollout.trace.append(observation.kind)
         rollout.calls += observation.role == "tool"
         if observation.terminated:
-            self._end(request, live, observation)
-            return
-        follow = self.chat.follow(observation, finished)
-        room = self.limits.context_tokens - len(rollout.token_ids) - len(follow)
-        if rollout.turns >= self.limits.max_turns or room < 1:
-            rollout.truncated = True
-            self._end(request, live, observation)
-            return
-        _append(rollout, follow)
-        self._submit(request, live, sampling, seed, step)
+            self._end(number, observation)
+        elif rollout.turns >= self.limits.max_turns:
+            self._truncate(number)
+        else:
+            self._continue(number, self.chat.follow(observation, completion.finished))
 
-    def _submit(
-        self, request: int, live: dict[int, _Live], sampling: Sampling, seed: int, step: int
-    ) -> None:
-        rollout = live[request].rollout
-        room = self.limits.context_tokens - len(rollout.token_ids)
+    def _continue(self, number: int, token_ids: Sequence[int]) -> None:
+        """Let the agent read these tokens and write its next message, if the context has room for both."""
+        rollout = self.live[number].rollout
+        room = self.limits.context_tokens - len(rollout.token_ids) - len(token_ids)
+        if room < 1 and not rollout.token_ids:
+            too_long = f"the prompt has {len(token_ids)} tokens, the context {self.limits.context_tokens}"
+            self._end(number, Observation("", errored=True, error=too_long))
+            return
         if room < 1:
-            rollout.truncated = True
-            too_long = f"the prompt has {len(rollout.token_ids)} tokens, the context {self.limits.context_tokens}"
-            self._end(request, live, Observation(too_long, errored=True, error=too_long))
+            self._truncate(number)
             return
-        limited = Sampling(
-            sampling.temperature, sampling.top_p, min(sampling.max_tokens, room), sampling.stop
-        )
-        turn_seed = derive_seed(seed, step, rollout.key, rollout.sample, rollout.turns)
-        self.engine.submit(request, rollout.token_ids.copy(), limited, turn_seed)
+        _append(rollout, token_ids)
+        sampling = replace(self.sampling, max_tokens=min(self.sampling.max_tokens, room))
+        seed = derive_seed(self.seed, self.step, rollout.key, rollout.sample, rollout.turns)
+        self.engine.submit(number, rollout.token_ids.copy(), sampling, seed)
 
-    def _end(self, request: int, live: dict[int, _Live], observation: Observation) -> None:
-        """Close an episode. A truncated one earns nothing: its task was not finished."""
-        episode = live.pop(request)
+    def _truncate(self, number: int) -> None:
+        """Cut an episode, which earns nothing: its task was not finished."""
+        self.live[number].rollout.truncated = True
+        self._end(number, Observation(""))
+
+    def _end(self, number: int, observation: Observation) -> None:
+        """Close an episode."""
+        episode = self.live.pop(number)
         rollout = episode.rollout
-        rollout.reward = observation.reward if observation.terminated else 0.0
+        rollout.reward = observation.reward
         rollout.errored = observation.errored
         rollout.error = observation.error
-        rollout.seconds = time.perf_counter() - episode.started
+        rollout.seconds = time.perf_counter() - episode.began
         self.pool.close([episode.handle])
 
 

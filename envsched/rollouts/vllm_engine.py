@@ -26,6 +26,26 @@ def _prepare(settings: RolloutSettings) -> None:
         os.environ.setdefault("TORCHDYNAMO_DISABLE", "1")
 
 
+def _options(settings: RolloutSettings, cuda: bool) -> dict[str, Any]:
+    """Arguments of vLLM's `LLM`."""
+    options: dict[str, Any] = {
+        "dtype": settings.precision,
+        "max_model_len": settings.context_tokens,
+        "max_num_seqs": settings.concurrency,
+        # A prompt must be read whole: on the CPU vLLM cannot seed requests whose prompt it splits.
+        "enable_chunked_prefill": cuda,
+        "max_num_batched_tokens": max(8192, settings.context_tokens),
+        "gpu_memory_utilization": settings.gpu_memory,
+        "enforce_eager": not cuda,
+        "logprobs_mode": "processed_logprobs",
+        "skip_tokenizer_init": True,
+        "disable_log_stats": True,
+        "async_scheduling": False,
+        "seed": 0,
+    }
+    return options if cuda else options | {"block_size": 32}
+
+
 class VllmEngine:
     """vLLM's engine, driven request by request."""
 
@@ -34,25 +54,8 @@ class VllmEngine:
         import torch
         from vllm import LLM
 
-        cuda = torch.cuda.is_available()
         try:
-            self._llm = LLM(
-                model=str(directory),
-                dtype=settings.precision,
-                max_model_len=settings.context_tokens,
-                max_num_seqs=settings.concurrency,
-                # A prompt must be read whole: on the CPU vLLM cannot seed requests whose prompt it splits.
-                enable_chunked_prefill=cuda,
-                max_num_batched_tokens=max(8192, settings.context_tokens),
-                gpu_memory_utilization=settings.gpu_memory,
-                enforce_eager=not cuda,
-                logprobs_mode="processed_logprobs",
-                skip_tokenizer_init=True,
-                disable_log_stats=True,
-                async_scheduling=False,
-                seed=0,
-                **({} if cuda else {"block_size": 32}),
-            )
+            self._llm = LLM(str(directory), **_options(settings, cuda=torch.cuda.is_available()))
         except (RuntimeError, ValueError, OSError) as error:
             raise EngineError(f"vLLM could not start with {directory}: {error}") from error
         self._engine: Any = self._llm.llm_engine
