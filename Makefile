@@ -19,7 +19,7 @@ setup: ## create .venv from the pinned lock (a few seconds when it is there alre
 	@$(if $(PYTHON),,$(error Python 3.11 is needed; found no python3.11 or python3 on PATH))$(PYTHON) -m scripts.setup
 
 train: setup ## train an agent: make train ARGS="-S train.steps=5"
-	@$(BIN)/python -m flows.train_envsched $(ARGS)
+	@$(BIN)/envsched train $(ARGS)
 
 test: setup ## run all tests: make test ARGS="-k scheduler"
 	@$(BIN)/python -m pytest $(ARGS)
