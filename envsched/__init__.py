@@ -1,3 +1,3 @@
-"""EnvSched: decides which tasks to roll out next when a language agent is trained by reinforcement learning."""
+"""EnvSched decides which tasks to roll out next when a language agent learns by reinforcement."""
 
 __version__ = "0.1.0"

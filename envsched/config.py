@@ -87,7 +87,7 @@ class RolloutSettings(Block):
     engine: Literal["vllm", "transformers"] = "vllm"
     """What generates tokens."""
     tool_format: Literal["auto", "json", "compact"] = "auto"
-    """How tools are shown: full JSON schemas, or signatures. `auto`: signatures for models made from a config."""
+    """How tools are shown: full JSON schemas, or signatures. `auto`: signatures for our own small models."""
     temperature: Annotated[float, Field(ge=0, le=2)] = 1.0
     """Of training rollouts."""
     top_p: Annotated[float, Field(gt=0, le=1)] = 1.0
@@ -188,7 +188,7 @@ class TrackingSettings(Block):
     """Where numbers go."""
 
     uri: str | None = None
-    """MLflow tracking URI; null takes MLFLOW_TRACKING_URI, else `sqlite:///mlflow.db` in the current folder."""
+    """MLflow tracking URI; null takes MLFLOW_TRACKING_URI, else `sqlite:///mlflow.db` here."""
     experiment: str = "envsched"
     """MLflow experiment."""
 

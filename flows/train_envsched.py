@@ -1,7 +1,7 @@
 """The training flow. From a shell: `envsched train`.
 
-    register ─▶ prepare ─▶ start ─▶ ┌ schedule ─▶ roll out ─▶ update ─▶ (evaluate) ─▶ record ┐ ─▶ report
-                                    └───────────────────── once a step ──────────────────────┘
+register ─▶ prepare ─▶ start ─▶ ┌ schedule ─▶ roll out ─▶ update ─▶ (evaluate) ─▶ record ┐ ─▶ report
+                                └───────────────────── once a step ──────────────────────┘
 """
 
 import json
@@ -22,6 +22,7 @@ from tasks.report import report
 from tasks.roll_out import roll_out
 from tasks.schedule import schedule_batch
 from tasks.session import new_run_name, open_session
+from tasks.spread import measure_spread
 from tasks.start import start_engines
 from tasks.update import update_policy
 
@@ -52,6 +53,8 @@ def train_envsched(
         register_environments(name)
         prepare_policy(name)
         first = start_engines(name)
+        if first == 0:
+            measure_spread(name)
         for step in range(first, resolved.train.steps + 1):
             started = time.perf_counter()
             if step > 0:
@@ -76,7 +79,11 @@ def _resolve(
 ) -> Settings:
     """`params.yaml`, then `settings`, then the other parameters."""
     values = settings.model_dump(exclude_unset=True) if settings else {}
-    short = {"train": {"steps": steps, "seed": seed}, "policy": {"model": model}, "schedule": {"scheduler": scheduler}}
+    short = {
+        "train": {"steps": steps, "seed": seed},
+        "policy": {"model": model},
+        "schedule": {"scheduler": scheduler},
+    }
     for block, given in short.items():
         values[block] = values.get(block, {}) | {k: v for k, v in given.items() if v is not None}
     return load_settings(values=values)

@@ -34,7 +34,9 @@ def _play(live: Session, nodes: Sequence[Node], step: int, name: str) -> list[Gr
     sampling = live.sampling(options.temperature)
     with live.progress.stage(f"evaluation: {name}", len(nodes) * options.rollouts) as advance:
         # The same seeds at every evaluation: differences are the policy's.
-        return live.collector.collect(nodes, options.rollouts, sampling, live.settings.train.seed, -1, advance)
+        return live.collector.collect(
+            nodes, options.rollouts, sampling, live.settings.train.seed, -1, advance
+        )
 
 
 def _summarise(name: str, groups: Sequence[Group]) -> dict[str, float]:

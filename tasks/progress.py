@@ -25,7 +25,6 @@ from rich.progress import (
 from rich.progress import Progress as Bars
 from rich.text import Text
 
-
 DEPLOYED = "PREFECT__FLOW_RUN_ID"
 """Set by Prefect in processes that a worker started."""
 
@@ -66,7 +65,9 @@ class Progress:
         self._bars.stop()
 
     @contextmanager
-    def stage(self, name: str, total: int | None = None, keep: bool = False) -> Iterator[Callable[[int], None]]:
+    def stage(
+        self, name: str, total: int | None = None, keep: bool = False
+    ) -> Iterator[Callable[[int], None]]:
         """A bar for the time inside; the caller says how many more of `total` are done.
 
         Outside a terminal, a kept stage is announced and told to have ended.

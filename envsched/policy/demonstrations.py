@@ -27,7 +27,7 @@ class Demonstrator:
     seed: int
 
     def conversations(self, chat: Chat) -> Iterator[tuple[list[int], list[bool]]]:
-        """Token ids and which of them the expert wrote: every node once a round, in random order, for ever."""
+        """Token ids and which of them the expert wrote; all nodes in random order, again and again."""
         rng = random.Random(f"demonstrations {self.seed}")
         environments = {record["env_id"]: record for record in self.suite.environments}
         scenarios = {record["task_id"]: record for record in self.suite.scenarios}

@@ -36,8 +36,8 @@ def tool_format(settings: Settings) -> ToolFormat:
 def initial_policy(settings: Settings, report: Report = lambda step, loss: None) -> Path:
     """Directory of the initial policy with its tokenizer, made if it is not there yet.
 
-    SettingsError where `policy.model` names nothing that exists; PolicyError where making it fails. `report` is
-    told steps and loss of a warm start.
+    SettingsError where `policy.model` names nothing that exists; PolicyError where making it fails.
+    `report` is told steps and loss of a warm start.
     """
     check_policy(settings)
     model = settings.policy.model

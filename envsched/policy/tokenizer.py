@@ -10,7 +10,25 @@ from envsched.rollouts.chat import CHAT_TEMPLATE, SPECIAL_TOKENS
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
-CONNECTIVES = "a an and are at by for from in is it of on or the then to with".split()
+CONNECTIVES = (
+    "a",
+    "an",
+    "and",
+    "at",
+    "by",
+    "for",
+    "from",
+    "in",
+    "is",
+    "it",
+    "of",
+    "on",
+    "or",
+    "the",
+    "then",
+    "to",
+    "with",
+)
 """Spaces belong to these words, so that a content word is one and the same token in a sentence, in a
 tool's result and inside JSON: copying it then needs no translation, which small models learn badly."""
 
