@@ -3,6 +3,8 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
+# Without bytecode on disk every process compiles torch and transformers anew: 15 seconds each.
+unexport PYTHONDONTWRITEBYTECODE
 
 PYTHON ?= $(or $(shell command -v python3.11),$(shell command -v python3))
 BIN := .venv/bin
