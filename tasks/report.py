@@ -21,9 +21,8 @@ def report(run: str) -> dict[str, Any]:
     live.tracker.close("FINISHED")
     live.progress.console.print(_table(live, summary))
     live.progress.line(f"look at it:   mlflow ui --backend-store-uri {live.tracker.uri}")
-    live.progress.line(
-        f'go on:        make train ARGS="--run {live.path.name} -S train.steps={2 * live.settings.train.steps}"'
-    )
+    arguments = f"--run {live.path.name} -S train.steps={2 * live.settings.train.steps}"
+    live.progress.line(f'go on:        make train ARGS="{arguments}"')
     return {"run": str(live.path), **summary}
 
 
