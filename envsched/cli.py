@@ -16,17 +16,18 @@ app = typer.Typer(
 )
 
 Override = Annotated[
-    list[str], typer.Option("--set", "-S", metavar="BLOCK.FIELD=VALUE", help="Override a setting; repeatable.")
+    list[str],
+    typer.Option("--set", "-S", metavar="BLOCK.FIELD=VALUE", help="Override a setting; repeatable."),
 ]
 Params = Annotated[Path, typer.Option("--params", help="File with the settings.")]
 
 QUIET = {
-    "PREFECT_LOGGING_LEVEL": "WARNING",
-    "PREFECT_LOGGING_TO_API_ENABLED": "false",
+    "PREFECT_LOGGING_LEVEL": "CRITICAL",
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
     "DO_NOT_TRACK": "1",
 }
-"""What a training run in a terminal wants of Prefect; the user's own values win."""
+"""What a training run in a terminal wants of Prefect, which would tell every error twice; the user's own
+values win."""
 
 
 @app.command()
@@ -37,10 +38,10 @@ def train(
     dry_run: Annotated[bool, typer.Option(help="Check the settings and stop.")] = False,
 ) -> None:
     """Train an agent by reinforcement learning (the flow train-envsched)."""
-    from envsched.config import load_settings
     from envsched.policy.prepare import check_policy
+    from envsched.runs.settings import run_settings
 
-    settings = load_settings(params, overrides)
+    settings = run_settings(run, params, overrides)
     check_policy(settings)
     if dry_run:
         typer.echo(settings.model_dump_json(indent=2))

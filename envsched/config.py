@@ -84,8 +84,8 @@ class WarmStartSettings(Block):
 class RolloutSettings(Block):
     """How an agent plays a task."""
 
-    engine: Literal["vllm", "transformers"] = "vllm"
-    """What generates tokens."""
+    engine: Literal["auto", "vllm", "transformers"] = "auto"
+    """What generates tokens. `auto`: vLLM where it runs on this machine, else transformers."""
     tool_format: Literal["auto", "json", "compact"] = "auto"
     """How tools are shown: full JSON schemas, or signatures. `auto`: signatures for our own small models."""
     temperature: Annotated[float, Field(ge=0, le=2)] = 1.0

@@ -7,14 +7,22 @@ register ─▶ prepare ─▶ start ─▶ ┌ schedule ─▶ roll out ─▶ 
 import json
 import sys
 import time
+from pathlib import Path
 from typing import Annotated, Any
 
 from prefect import flow
 from pydantic import Field
 
-from envsched.config import Settings, load_settings
-from envsched.policy.prepare import check_policy
+from envsched.config import Settings, SettingsError
+from envsched.environments.records import RecordError
+from envsched.policy.prepare import PolicyError, check_policy
+from envsched.policy.trainer_client import TrainerError
+from envsched.rollouts.engine import EngineError, resolve_engine
+from envsched.runs import RunError
+from envsched.runs.settings import run_settings
+from envsched.scheduling.scheduler import ScheduleError
 from tasks.evaluate import evaluate_policy
+from tasks.prefect_server import prefect_server
 from tasks.prepare import prepare_policy
 from tasks.record import record_step
 from tasks.register import register_environments
@@ -26,8 +34,20 @@ from tasks.spread import measure_spread
 from tasks.start import start_engines
 from tasks.update import update_policy
 
+EXPECTED = (
+    SettingsError,
+    RunError,
+    RecordError,
+    PolicyError,
+    TrainerError,
+    EngineError,
+    ScheduleError,
+    ImportError,
+)
+"""Errors whose message says everything; a traceback would only hide it."""
 
-@flow(name="train-envsched", flow_run_name="{run}")
+
+@flow(name="train-envsched")
 def train_envsched(
     run: Annotated[str, Field(pattern=r"^([A-Za-z0-9][\w.-]*)?$")] = "",
     steps: Annotated[int, Field(ge=1)] | None = None,
@@ -46,7 +66,7 @@ def train_envsched(
         scheduler: Which tasks to roll out next, `schedule.scheduler`.
         settings: Any settings, in the blocks of `params.yaml`.
     """
-    resolved = _resolve(steps, seed, model, scheduler, settings)
+    resolved = _resolve(run, steps, seed, model, scheduler, settings)
     check_policy(resolved)
     with open_session(resolved, run or new_run_name(resolved)) as session:
         name = str(session.path)
@@ -67,6 +87,19 @@ def train_envsched(
         return report(name)
 
 
+def main(parameters: dict[str, Any]) -> None:
+    """Run the flow here, with a Prefect server of its own if there is none; expected errors are one message."""
+    try:
+        with prefect_server(Path("build/prefect")) as server:
+            if server:
+                server.wait()
+            train_envsched(**parameters)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except EXPECTED as error:
+        sys.exit(f"{type(error).__name__}: {error}")
+
+
 def _evaluates(settings: Settings, step: int) -> bool:
     """Before the first step, every so often, and after the last."""
     evaluate = settings.evaluate
@@ -75,9 +108,14 @@ def _evaluates(settings: Settings, step: int) -> bool:
 
 
 def _resolve(
-    steps: int | None, seed: int | None, model: str | None, scheduler: str | None, settings: Settings | None
+    run: str,
+    steps: int | None,
+    seed: int | None,
+    model: str | None,
+    scheduler: str | None,
+    settings: Settings | None,
 ) -> Settings:
-    """`params.yaml`, then `settings`, then the other parameters."""
+    """`params.yaml` or what an existing run was started with, then `settings`, then the other parameters."""
     values = settings.model_dump(exclude_unset=True) if settings else {}
     short = {
         "train": {"steps": steps, "seed": seed},
@@ -86,8 +124,8 @@ def _resolve(
     }
     for block, given in short.items():
         values[block] = values.get(block, {}) | {k: v for k, v in given.items() if v is not None}
-    return load_settings(values=values)
+    return resolve_engine(run_settings(run, values=values))
 
 
 if __name__ == "__main__":
-    train_envsched(**json.loads(sys.argv[1] if sys.argv[1:] else "{}"))
+    main(json.loads(sys.argv[1] if sys.argv[1:] else "{}"))

@@ -79,7 +79,14 @@ def open_session(settings: Settings, run: str) -> Iterator[Session]:
         opened = Session(settings, path, stack, stack.enter_context(Progress()))
         SESSIONS[str(path)] = opened
         stack.callback(SESSIONS.pop, str(path))
-        yield opened
+        try:
+            yield opened
+        except BaseException:  # Ctrl-C too: whatever ended the run, say how to go on
+            if hasattr(opened, "run") and opened.run.last_step is not None:
+                opened.progress.line(
+                    f'stopped after step {opened.run.last_step}; go on: make train ARGS="--run {run}"'
+                )
+            raise
 
 
 def new_run_name(settings: Settings) -> str:

@@ -57,6 +57,7 @@ class Tracker:
         text_tags = {name: str(value) for name, value in tags.items()}
         self._append({"kind": "run", "run": identity, "tags": text_tags, "config": dict(config)})
         self._delivery.start()
+        self._closed = False
 
     @property
     def run_id(self) -> str | None:
@@ -80,7 +81,13 @@ class Tracker:
         return self._delivery.flush(timeout)
 
     def close(self, status: str = "FINISHED", timeout: float = 15.0) -> bool:
-        """Record how the run ended (FINISHED, FAILED or KILLED), flush and stop; whether all was sent."""
+        """Record how the run ended (FINISHED, FAILED or KILLED), flush and stop; whether all was sent.
+
+        Only the first call counts.
+        """
+        if self._closed:
+            return self._delivery.flush(0)
+        self._closed = True
         self._append({"kind": "end", "status": status})
         sent = self.flush(timeout)
         self._delivery.stop()

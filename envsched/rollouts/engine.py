@@ -9,8 +9,10 @@ others are still being written:
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from envsched.config import RolloutSettings, Settings
 
 VERSION_FILE = "version.json"
+RECORDED_ENGINE = "envsched-engine"
+"""File in the virtual environment's folder where set-up writes which engine works on this machine."""
 
 
 class StaleWeightsError(RuntimeError):
@@ -96,6 +100,19 @@ def check_version(directory: Path, version: int) -> None:
         raise StaleWeightsError(f"{directory / VERSION_FILE}: cannot be read: {error}") from error
     if found != version:
         raise StaleWeightsError(f"{directory}: holds policy version {found}, expected {version}")
+
+
+def resolve_engine(settings: Settings) -> Settings:
+    """The settings with `rollouts.engine` decided: as set-up recorded it, else vLLM where it is installed."""
+    if settings.rollouts.engine != "auto":
+        return settings
+    recorded = Path(sys.prefix) / RECORDED_ENGINE
+    if recorded.is_file():
+        engine = recorded.read_text().strip()
+    else:
+        engine = "vllm" if find_spec("vllm") else "transformers"
+    rollouts = settings.rollouts.model_copy(update={"engine": engine})
+    return settings.model_copy(update={"rollouts": rollouts})
 
 
 def make_engine(settings: Settings, directory: Path, version: int) -> Engine:
