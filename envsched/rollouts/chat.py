@@ -50,6 +50,9 @@ For each call, return a JSON object with the function's name and arguments withi
 </tool_call>
 Call one function at a time. When the task is completed, reply with a short message and no call."""
 
+MARK = "@@message@@"
+"""Stands for an assistant message when a template is asked what follows one."""
+
 _CALL = re.compile(r"<tool_call>(.*?)(?:</tool_call>|$)", re.DOTALL)
 _THOUGHT = re.compile(r"<think>.*?(?:</think>|$)", re.DOTALL)
 
@@ -96,8 +99,9 @@ def system_message(node: Node, tool_format: ToolFormat) -> str:
 
 def render_call(call: ToolCall) -> str:
     """A tool call the way agents are taught to write it."""
-    arguments = json.dumps(dict(call.arguments), ensure_ascii=False)
-    return f'<tool_call>{{"name": {json.dumps(call.name)}, "arguments": {arguments}}}</tool_call>'
+    written = json.dumps({"name": call.name, "arguments": dict(call.arguments)}, ensure_ascii=False)
+    # In JSON this sign stands only inside strings; escaped, it cannot begin a tag there.
+    return "<tool_call>" + written.replace("<", r"\u003c") + "</tool_call>"
 
 
 def parse_reply(text: str) -> Action | Malformed:
@@ -174,13 +178,12 @@ class Chat:
         return ids, mask
 
     def _between(self, role: str, text: str, finished: bool) -> str:
-        """What the template puts between two assistant messages, found by rendering with and without."""
-        before = [{"role": "user", "content": "u"}, {"role": "assistant", "content": "a"}]
-        head = self._render(before, generation=False)
-        whole = self._render([*before, {"role": role, "content": text}])
-        end = str(self.tokenizer.decode([self.stop[-1]])) if len(self.stop) == 1 else "<|im_end|>"
-        cut = head.rindex(end)
-        between = whole[cut:]
+        """What the template puts between two assistant messages."""
+        messages = [("user", "u"), ("assistant", MARK), (role, text)]
+        rendered = self._render([{"role": role, "content": content} for role, content in messages])
+        between = rendered[rendered.index(MARK) + len(MARK) :]
+        ends = [str(self.tokenizer.decode([token])) for token in self.stop]
+        end = next((end for end in ends if between.startswith(end)), "")
         return between[len(end) :] if finished else between
 
     def _render(self, messages: list[dict[str, str]], generation: bool = True) -> str:

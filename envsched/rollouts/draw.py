@@ -32,7 +32,7 @@ def draw(logits: Tensor, temperature: Tensor, top_p: Tensor, uniform: Tensor) ->
     # Below the total for every uniform number, so the token found has a probability above 0.
     target = uniform[:, None] * cumulative[:, -1:]
     tokens = torch.searchsorted(cumulative, target, right=True)[:, 0]
-    tokens = torch.where(greedy, logprobs.argmax(dim=-1), tokens)
+    tokens = torch.where(greedy, logits.argmax(dim=-1), tokens)
     return tokens, logprobs.gather(1, tokens[:, None])[:, 0]
 
 

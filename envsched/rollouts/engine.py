@@ -96,7 +96,7 @@ def check_version(directory: Path, version: int) -> None:
     """StaleWeightsError unless `directory` is marked as holding policy `version`."""
     try:
         found = json.loads((directory / VERSION_FILE).read_text())["version"]
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, TypeError) as error:
         raise StaleWeightsError(f"{directory / VERSION_FILE}: cannot be read: {error}") from error
     if found != version:
         raise StaleWeightsError(f"{directory}: holds policy version {found}, expected {version}")

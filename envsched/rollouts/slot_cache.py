@@ -183,7 +183,7 @@ def _attend(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor, scale: 
     rows, new, heads, size = queries.shape
     shared = heads // keys.shape[1]
     queries = queries.view(rows, new, -1, shared, size).permute(0, 2, 3, 1, 4).flatten(2, 3)
-    if shared > 1:
+    if shared > 1 and new > 1:
         mask = mask.repeat(1, 1, shared, 1)
     out = scaled_dot_product_attention(queries, keys, values, attn_mask=mask, scale=scale)
     return out.view(rows, -1, shared, new, size).permute(0, 3, 1, 2, 4).reshape(rows, new, heads, size)

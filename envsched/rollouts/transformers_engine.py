@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -18,6 +18,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 from transformers import AttentionInterface, AutoModelForCausalLM
+from transformers.utils.logging import disable_progress_bar
 
 from envsched.rollouts.draw import draw, uniforms
 from envsched.rollouts.engine import Completion, EngineError, Sampling, check_version
@@ -72,6 +73,8 @@ class TransformersEngine:
         self._used = np.zeros(settings.concurrency, np.int64)
         """The step in which each slot was last used."""
         self._steps = 0
+        self.tokens_read = 0
+        """How many tokens went through the model so far."""
         self.version = version
 
     def submit(self, request: int, prompt: list[int], sampling: Sampling, seed: int) -> None:
@@ -150,6 +153,7 @@ class TransformersEngine:
     def _generate(self, running: list[_Request]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """The next token of every running request and its log-probability."""
         layout = lay_out(self._cache, len(running))
+        self.tokens_read += len(layout.ids)
         logits = self._model(
             input_ids=layout.ids[None],
             position_ids=layout.positions[None],
@@ -170,12 +174,20 @@ class TransformersEngine:
 
 
 def _load_model(directory: Path, precision: str) -> PreTrainedModel:
+    """The model of a Hugging Face directory; EngineError unless it is complete and of a kind we can run."""
+    disable_progress_bar()  # it would be drawn across the caller's own
     try:
-        model: Any = AutoModelForCausalLM.from_pretrained(
-            directory, dtype=getattr(torch, precision), attn_implementation=ATTENTION
+        model, loading = AutoModelForCausalLM.from_pretrained(
+            directory,
+            dtype=getattr(torch, precision),
+            attn_implementation=ATTENTION,
+            local_files_only=True,
+            output_loading_info=True,
         )
-    except (OSError, ValueError, RuntimeError, KeyError) as error:
+    except (OSError, ValueError, RuntimeError, KeyError, SafetensorError) as error:
         raise EngineError(f"{directory}: no model can be loaded: {error}") from error
+    if loading["missing_keys"]:
+        raise EngineError(f"{directory}: weights are missing: {', '.join(sorted(loading['missing_keys']))}")
     kinds = set(getattr(model.config, "layer_types", None) or ["full_attention"])
     if kinds != {"full_attention"}:
         found = ", ".join(sorted(kinds))
