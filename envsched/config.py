@@ -133,8 +133,8 @@ class UpdateSettings(Block):
     """Passes over a step's rollouts."""
     minibatches: Positive = 1
     """Optimiser steps in a pass."""
-    micro_tokens: Positive = 16384
-    """Most tokens, padding included, in one forward pass."""
+    micro_tokens: Positive = 4096
+    """Most tokens, padding included, in one forward pass; on a CPU more is slower, as caches overflow."""
     zero_stage: Literal[0, 1, 2, 3] = 0
     """DeepSpeed ZeRO stage."""
     precision: Literal["float32", "bfloat16"] = "float32"

@@ -55,7 +55,7 @@ def samples(groups: Sequence[Group], normalize: bool) -> tuple[list[Sample], int
         advantages = group_advantages(rewards, errored, normalize)
         for rollout, advantage in zip(group.rollouts, advantages, strict=True):
             tokens += 0 if rollout.errored else rollout.generated_tokens
-            if advantage != 0.0 and any(rollout.generated):
+            if advantage != 0.0 and any(rollout.generated[1:]):
                 chosen.append(Sample(rollout.token_ids, rollout.generated, rollout.logprobs, advantage))
     return chosen, tokens
 
@@ -78,23 +78,24 @@ def micro_batches(chosen: Sequence[Sample], micro_tokens: int) -> list[list[Samp
 
 
 def collate(chosen: Sequence[Sample], device: torch.device) -> MicroBatch:
-    """Tensors of one micro-batch. Without samples: one padding token that nothing is learnt from."""
+    """Tensors of one micro-batch. Without samples: one token whose advantage is 0, so that nothing is learnt."""
     import torch
 
-    rows = len(chosen) or 1
-    width = max((len(s.token_ids) for s in chosen), default=1)
-    input_ids = torch.zeros(rows, width, dtype=torch.long)
-    mask = torch.zeros(rows, width, dtype=torch.long)
-    mask[:, 0] = 1
-    predicts = torch.zeros(rows, width, dtype=torch.bool)
+    chosen = chosen or [Sample([0, 0], [False, True], [0.0, 0.0], advantage=0.0)]
+    width = max(len(s.token_ids) for s in chosen)
+    input_ids = torch.zeros(len(chosen), width, dtype=torch.long)
+    mask = torch.zeros(len(chosen), width, dtype=torch.long)
+    predicts = torch.zeros(len(chosen), width, dtype=torch.bool)
     for row, sample in enumerate(chosen):
         length = len(sample.token_ids)
         input_ids[row, :length] = torch.tensor(sample.token_ids)
         mask[row, :length] = 1
         predicts[row, : length - 1] = torch.tensor(sample.generated[1:])
-    targets = [t for s in chosen for t, g in zip(s.token_ids, s.generated, strict=True) if g]
-    engine = [p for s in chosen for p, g in zip(s.logprobs, s.generated, strict=True) if g]
-    advantages = [s.advantage for s in chosen for g in s.generated if g]
+    # The first token has nothing before it that could predict it.
+    tokens = [(s, i) for s in chosen for i, g in enumerate(s.generated) if g and i > 0]
+    targets = [s.token_ids[i] for s, i in tokens]
+    engine = [s.logprobs[i] for s, i in tokens]
+    advantages = [s.advantage for s, _ in tokens]
     return MicroBatch(
         input_ids.to(device),
         mask.to(device),

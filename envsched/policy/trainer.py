@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,13 +11,16 @@ from torch import Tensor, nn
 
 from envsched.policy.batches import MicroBatch, Sample, collate, micro_batches, samples, split
 from envsched.policy.grpo import Clip, token_loss
-from envsched.policy.weights import save_policy
+from envsched.policy.weights import companions, publishing, rank, save_policy, world_size
 from envsched.rollouts.rollout import Group
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
     from envsched.config import UpdateSettings
+
+OPTIMIZER = "deepspeed"
+"""Folder of the optimiser's state in a policy directory."""
 
 
 class TokenLogprobs(nn.Module):
@@ -37,13 +39,9 @@ class TokenLogprobs(nn.Module):
         hidden = self.model.get_decoder()(
             input_ids=batch.input_ids, attention_mask=batch.attention_mask, use_cache=False
         ).last_hidden_state
-        # Every parameter takes part even where nothing is learnt: ranks must reduce the same gradients.
-        picked = hidden[batch.predicts] if batch.targets.numel() else hidden[0, :1]
-        logits = self.model.get_output_embeddings()(picked).float() / self.temperature
+        logits = self.model.get_output_embeddings()(hidden[batch.predicts]).float() / self.temperature
         logp = logits.log_softmax(-1)
         entropy = -(logp.exp() * logp).sum(-1)
-        if not batch.targets.numel():
-            return logp[:, 0] * 0.0, entropy * 0.0
         return logp.gather(-1, batch.targets[:, None]).squeeze(-1), entropy
 
 
@@ -55,6 +53,7 @@ class Trainer:
         from transformers import AutoModelForCausalLM
 
         self.settings = settings
+        self._companions = companions(directory)
         dtype = torch.bfloat16 if settings.precision == "bfloat16" else torch.float32
         model = AutoModelForCausalLM.from_pretrained(directory, dtype=dtype)
         if torch.cuda.is_available():
@@ -78,35 +77,35 @@ class Trainer:
         A step without any informative group leaves the policy, and the optimiser's state, as they are.
         """
         chosen, tokens = samples(groups, self.settings.normalize)
+        parts = split(chosen, min(self.settings.minibatches, len(chosen)))
+        prepared = [self._prepare(part) for part in parts]  # all of them before the policy changes
         sums = torch.zeros(len(_SUMS), dtype=torch.float64)
         norms: list[float] = []
-        if chosen:
-            for minibatch in split(chosen, min(self.settings.minibatches, len(chosen))):
-                prepared = self._prepare(minibatch)
-                for _ in range(self.settings.epochs):
-                    sums += self._optimise(prepared, tokens * len(minibatch) / len(chosen))
-                    norms.append(self._gradient_norm())
+        for _ in range(self.settings.epochs):
+            for part, batches in zip(parts, prepared, strict=True):
+                sums += self._accumulate(batches, tokens * len(part) / len(chosen))
+                norms.append(self._step())
         return self._metrics(sums, norms, len(chosen), tokens)
 
     def save(self, directory: Path, version: int) -> None:
-        """Write the policy as a Hugging Face directory, with the optimiser's state below it."""
-        save_policy(self.model, directory, version, rank=_rank(), zero3=self.settings.zero_stage == 3)
-        self.engine.save_checkpoint(str(directory), tag="deepspeed", save_latest=False)
+        """Write the policy as a Hugging Face directory, with the optimiser's state below it, whole or not at all."""
+        with publishing(directory) as temporary:
+            save_policy(self.model, temporary, version, self._companions)
+            self.engine.save_checkpoint(str(temporary), tag=OPTIMIZER, save_latest=False)
 
     def load(self, directory: Path) -> None:
         """Continue from `save`: weights and optimiser state."""
-        path, _ = self.engine.load_checkpoint(str(directory), tag="deepspeed")
+        path, _ = self.engine.load_checkpoint(str(directory), tag=OPTIMIZER)
         if path is None:
-            raise FileNotFoundError(f"{directory}: no DeepSpeed checkpoint")
+            raise FileNotFoundError(f"{directory / OPTIMIZER}: no DeepSpeed checkpoint")
 
     def _prepare(self, minibatch: list[Sample]) -> list[tuple[MicroBatch, Tensor | None]]:
-        """This rank's micro-batches, with log-probabilities before the update where more than one pass needs them.
+        """This rank's micro-batches, with log-probabilities before the update where more than one step needs them.
 
         Every rank gets equally many, if need be empty ones, since each backward pass is collective.
         """
-        world = _world()
-        shares = [micro_batches(part, self.settings.micro_tokens) for part in split(minibatch, world)]
-        mine = shares[_rank()]
+        shares = [micro_batches(part, self.settings.micro_tokens) for part in split(minibatch, world_size())]
+        mine = shares[rank()]
         mine += [[]] * (max(len(share) for share in shares) - len(mine))
         batches = [collate(part, self.device) for part in mine]
         if self.settings.epochs * self.settings.minibatches == 1:
@@ -114,51 +113,43 @@ class Trainer:
         with torch.no_grad():
             return [(batch, self.engine(batch)[0]) for batch in batches]
 
-    def _optimise(self, prepared: list[tuple[MicroBatch, Tensor | None]], tokens: float) -> Tensor:
-        """One optimiser step over micro-batches; the sums named by `_SUMS` of this rank."""
+    def _accumulate(self, prepared: list[tuple[MicroBatch, Tensor | None]], tokens: float) -> Tensor:
+        """Add up the gradient of the mean loss over `tokens`; the sums named by `_SUMS` of this rank."""
         sums = torch.zeros(len(_SUMS), dtype=torch.float64)
         for position, (batch, before) in enumerate(prepared):
+            self.engine.set_gradient_accumulation_boundary(position == len(prepared) - 1)
             new, entropy = self.engine(batch)
-            last = position == len(prepared) - 1
-            self.engine.set_gradient_accumulation_boundary(last)
-            if batch.targets.numel():
-                old = new.detach() if before is None else before
-                losses = token_loss(new, old, batch.engine, batch.advantages, self.clip)
-                sums += _summarise(new.detach(), old, batch, losses.detach(), entropy.detach(), self.clip)
-                loss = losses.sum()
-            else:
-                loss = new.sum()
+            old = new.detach() if before is None else before
+            losses = token_loss(new, old, batch.engine, batch.advantages, self.clip)
+            sums += _summarise(new.detach(), old, batch, losses.detach(), entropy.detach(), self.clip)
             # DeepSpeed averages over ranks; the loss is a sum over all of them.
-            self.engine.backward(loss * (_world() / tokens))
-            self.engine.step()
+            self.engine.backward(losses.sum() * (world_size() / tokens))
         return sums
 
-    def _gradient_norm(self) -> float:
-        norm = self.engine.get_global_grad_norm()
-        return float(norm) if norm is not None else float("nan")
+    def _step(self) -> float:
+        """Apply the gradient; its norm before clipping."""
+        norm = None
+        if self.settings.zero_stage == 0 and self.settings.precision == "float32":
+            # Here DeepSpeed clips without telling the norm.
+            norm = nn.utils.get_total_norm([p.grad for p in self.model.parameters() if p.grad is not None])
+        self.engine.step()
+        return float(self.engine.get_global_grad_norm() if norm is None else norm)
 
-    def _metrics(
-        self, sums: Tensor, norms: list[float], learnt_from: int, tokens: int
-    ) -> dict[str, float]:
+    def _metrics(self, sums: Tensor, norms: list[float], learnt_from: int, tokens: int) -> dict[str, float]:
         sums = sums.to(self.device)
-        if _world() > 1:
-            torch.distributed.all_reduce(sums)
+        torch.distributed.all_reduce(sums)
         total = dict(zip(_SUMS, sums.tolist(), strict=True))
-        count = max(total["tokens"], 1.0)
         metrics = {
-            "update/loss": total["loss"] / max(tokens, 1),
-            "update/entropy": total["entropy"] / count,
-            "update/clipped_share": total["clipped"] / count,
-            "update/logprob_gap": total["gap"] / count,
-            "update/correction_capped_share": total["capped"] / count,
+            "update/loss": total["loss"] / (max(tokens, 1) * self.settings.epochs),
             "update/learnt_rollouts": float(learnt_from),
         }
         if norms:
+            metrics |= {f"update/{name}": total[name] / total["tokens"] for name in _SUMS[2:]}
             metrics["update/gradient_norm"] = sum(norms) / len(norms)
         return metrics
 
 
-_SUMS = ("tokens", "loss", "entropy", "clipped", "gap", "capped")
+_SUMS = ("tokens", "loss", "entropy", "clipped_share", "logprob_gap", "correction_capped_share")
 
 
 def _summarise(
@@ -171,8 +162,8 @@ def _summarise(
     )
     gap = old - batch.engine
     capped = gap.exp() > clip.correction_cap
-    columns = [torch.ones_like(new), losses, entropy, clipped, gap.abs(), capped]
-    return torch.stack([c.double().sum() for c in columns]).cpu()
+    columns = torch.stack([torch.ones_like(new), losses, entropy, clipped, gap.abs(), capped])
+    return columns[:, batch.advantages != 0].double().sum(1).cpu()
 
 
 def deepspeed_config(settings: UpdateSettings) -> dict[str, Any]:
@@ -209,11 +200,3 @@ def deepspeed_config(settings: UpdateSettings) -> dict[str, Any]:
         "wall_clock_breakdown": False,
     }
     return config | ({"scheduler": warmup} if settings.warmup_steps else {})
-
-
-def _rank() -> int:
-    return int(os.environ.get("RANK", "0"))
-
-
-def _world() -> int:
-    return int(os.environ.get("WORLD_SIZE", "1"))

@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -16,7 +17,7 @@ from envsched.config import Settings
 ADDRESS = "ENVSCHED_TRAINER_ADDRESS"
 SETTINGS = "ENVSCHED_TRAINER_SETTINGS"
 START_SECONDS = 600
-"""The first start of several ranks compiles a DeepSpeed operator for more than a minute."""
+"""Large models take long to load."""
 
 
 class TrainerError(RuntimeError):
@@ -32,6 +33,7 @@ class TrainerClient:
         self._channel: IO[str] | None = None
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("ab") as output:
+            self._log_start = output.tell()
             self._process = subprocess.Popen(
                 _command(settings.update.ranks),
                 env=_environment(settings, model, self._listener.getsockname()[1]),
@@ -60,13 +62,14 @@ class TrainerClient:
     def close(self) -> None:
         """End all ranks."""
         if self._channel is not None:
-            self._channel.close()
+            with suppress(OSError):  # what could not be sent to a dead trainer
+                self._channel.close()
         self._listener.close()
-        try:
+        with suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout=10 if self._channel else 0)
-        except subprocess.TimeoutExpired:
+        with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.wait()
+        self._process.wait()
 
     def _ask(self, **command: Any) -> dict[str, Any]:
         channel = self._channel or self._wait_until_ready()
@@ -80,7 +83,7 @@ class TrainerClient:
             raise self._failed("it ended")
         answer: dict[str, Any] = json.loads(line)
         if "error" in answer:
-            raise self._failed(answer["error"])
+            raise TrainerError(f"the trainer failed: {answer['error']} (log: {self.log})")
         return answer
 
     def _wait_until_ready(self) -> IO[str]:
@@ -101,9 +104,11 @@ class TrainerClient:
         return self._channel
 
     def _failed(self, reason: str) -> TrainerError:
-        lines = self.log.read_text(errors="replace").splitlines() if self.log.exists() else []
-        last = next((line for line in reversed(lines) if "Error" in line), "")
-        return TrainerError(f"the trainer failed: {reason}; {last} (log: {self.log})")
+        written = (
+            self.log.read_bytes()[self._log_start :].decode(errors="replace") if self.log.exists() else ""
+        )
+        errors = [line for line in written.splitlines() if "Error" in line]
+        return TrainerError(f"the trainer failed: {'; '.join([reason, *errors[-1:]])} (log: {self.log})")
 
 
 def _command(ranks: int) -> list[str]:
@@ -124,11 +129,14 @@ def _environment(settings: Settings, model: Path, port: int) -> dict[str, str]:
         ADDRESS: f"127.0.0.1:{port}",
         SETTINGS: json.dumps(options),
         "HF_HUB_OFFLINE": "1",
+        "HF_HUB_DISABLE_PROGRESS_BARS": "1",
         "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")]),
     }
     # What vLLM set for itself in this process would bind our threads or switch compiling off.
     for name in [n for n in variables if n.startswith(("VLLM_", "OMP_", "TORCHDYNAMO_"))]:
         del variables[name]
+    # Waiting threads must not burn the cores that others need.
+    variables["OMP_WAIT_POLICY"] = "PASSIVE"
     if not os.path.exists("/dev/nvidia0"):
         variables["DS_ACCELERATOR"] = "cpu"
     if settings.update.ranks == 1:

@@ -11,6 +11,7 @@ import os
 import socket
 import sys
 import traceback
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -20,16 +21,14 @@ from envsched.policy.trainer_client import ADDRESS, SETTINGS
 
 def main() -> None:
     """Serve until the parent says `close` or goes away."""
-    import deepspeed
     import torch
 
     options = json.loads(os.environ[SETTINGS])
     settings = UpdateSettings.model_validate(options["update"])
     rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-    cuda = torch.cuda.is_available()
-    if not cuda:
+    if not torch.cuda.is_available():
         torch.set_num_threads(settings.threads or max(1, (os.cpu_count() or 1) // world))
-    deepspeed.init_distributed(dist_backend="nccl" if cuda else "gloo", auto_mpi_discovery=False)
+    _init_distributed()
     channel = _connect() if rank == 0 else None
     from envsched.policy.trainer import Trainer
 
@@ -39,13 +38,29 @@ def main() -> None:
     while (command := _next_command(channel, world)) is not None:
         try:
             answer = _carry_out(trainer, command)
-        except Exception as error:  # told to the parent, which decides; a rank that is out of step must not go on
+        except (
+            Exception
+        ) as error:  # told to the parent, which decides; a rank that is out of step must not go on
             print(traceback.format_exc(), file=sys.stderr, flush=True)
             if channel:
                 _send(channel, {"error": f"{type(error).__name__}: {error}"})
             sys.exit(1)
         if channel:
             _send(channel, answer)
+
+
+def _init_distributed() -> None:
+    sys.modules["mlflow"] = None  # type: ignore[assignment]  # DeepSpeed would import it for seconds, unused here
+    import deepspeed
+    import torch
+
+    # This kernel for reductions on the CPU would be compiled for a minute at its first use.
+    deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False
+    deepspeed.init_distributed(
+        dist_backend="nccl" if torch.cuda.is_available() else "gloo",
+        auto_mpi_discovery=False,
+        timeout=timedelta(days=1),  # ranks wait here while rollouts are generated
+    )
 
 
 def _carry_out(trainer: Any, command: dict[str, Any]) -> dict[str, Any]:
