@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
@@ -177,7 +177,7 @@ def _load_model(directory: Path, precision: str) -> PreTrainedModel:
     """The model of a Hugging Face directory; EngineError unless it is complete and of a kind we can run."""
     disable_progress_bar()  # it would be drawn across the caller's own
     try:
-        model, loading = AutoModelForCausalLM.from_pretrained(
+        loaded: Any = AutoModelForCausalLM.from_pretrained(
             directory,
             dtype=getattr(torch, precision),
             attn_implementation=ATTENTION,
@@ -186,14 +186,15 @@ def _load_model(directory: Path, precision: str) -> PreTrainedModel:
         )
     except (OSError, ValueError, RuntimeError, KeyError, SafetensorError) as error:
         raise EngineError(f"{directory}: no model can be loaded: {error}") from error
+    model, loading = loaded
     if loading["missing_keys"]:
         raise EngineError(f"{directory}: weights are missing: {', '.join(sorted(loading['missing_keys']))}")
     kinds = set(getattr(model.config, "layer_types", None) or ["full_attention"])
     if kinds != {"full_attention"}:
         found = ", ".join(sorted(kinds))
         raise EngineError(f"{directory}: layers are {found}; engine transformers needs full_attention")
-    loaded: PreTrainedModel = model.eval().to("cuda" if torch.cuda.is_available() else "cpu")
-    return loaded
+    model = model.eval().to("cuda" if torch.cuda.is_available() else "cpu")
+    return cast("PreTrainedModel", model)
 
 
 def _new_cache(model: PreTrainedModel, slots: int, length: int) -> SlotCache:

@@ -89,13 +89,29 @@ class VllmEngine:
     def load_weights(self, directory: Path, version: int) -> None:
         """Replace the weights and forget what was computed with the old ones."""
         check_version(directory, version)
-        self._llm.collective_rpc("reload_weights", kwargs={"weights_path": str(directory)})
+        if not any(directory.glob("*.safetensors")):
+            raise EngineError(f"{directory}: the weights cannot be loaded: no .safetensors file")
+        try:
+            self._llm.collective_rpc("reload_weights", kwargs={"weights_path": str(directory)})
+        except (RuntimeError, ValueError, OSError) as error:
+            raise EngineError(f"{directory}: the weights cannot be loaded: {error}") from error
+        self._llm.collective_rpc(_refresh_head)
         self._llm.reset_prefix_cache()
         self.version = version
 
     def close(self) -> None:
         """Shut the engine down."""
         self._engine.engine_core.shutdown()
+
+
+def _refresh_head(worker: Any) -> None:
+    """Derive the output layer from its weights again.
+
+    On the CPU vLLM multiplies with a packed copy of them, and its reloading forgets that copy where the
+    weights are tied to the embeddings.
+    """
+    head = worker.model_runner.get_model().lm_head
+    head.quant_method.process_weights_after_loading(head)
 
 
 def _completion(output: Any) -> Completion:

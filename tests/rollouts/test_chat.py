@@ -153,9 +153,7 @@ def test_messages_are_read_without_their_stop_token(chat: Chat) -> None:
     assert chat.stop == (chat.tokenizer.convert_tokens_to_ids("<|im_end|>"),)
 
 
-def test_demonstrations_are_made_of_the_pieces_that_rollouts_are_made_of(
-    chat: Chat, nodes: list[Node]
-) -> None:
+def test_demonstrations_are_made_of_the_same_pieces_as_rollouts(chat: Chat, nodes: list[Node]) -> None:
     node, call = nodes[0], render_call(ToolCall("give", {"to": "ann"}))
     first, answer = Observation(node.task.instruction, role="user"), Observation("ok")
     ids, mask = chat.demonstration(node, first, [(call, answer), ("done", None)])

@@ -26,6 +26,7 @@ from envsched.rollouts.transformers_engine import TransformersEngine
 
 GREEDY = Sampling(0.0, 1.0, 12, ())
 SAMPLED = Sampling(1.0, 1.0, 12, stop=(7, 8, 9))
+Loaded = tuple[TransformersEngine, PreTrainedModel]
 
 
 def random_prompts(count: int, longest: int = 60, seed: int = 0) -> list[list[int]]:
@@ -59,16 +60,14 @@ def directory(request: pytest.FixtureRequest, policies: list[Path], llama: Path)
 
 
 @pytest.fixture
-def loaded(
-    directory: Path, settings: RolloutSettings
-) -> Iterator[tuple[TransformersEngine, PreTrainedModel]]:
+def loaded(directory: Path, settings: RolloutSettings) -> Iterator[Loaded]:
     """An engine and the same weights in transformers' own model."""
     engine = TransformersEngine(settings, directory, 0)
     yield engine, AutoModelForCausalLM.from_pretrained(directory).eval()
     engine.close()
 
 
-def test_greedy_equals_transformers_generate(loaded: tuple[TransformersEngine, PreTrainedModel]) -> None:
+def test_greedy_equals_transformers_generate(loaded: Loaded) -> None:
     engine, model = loaded
     prompts = random_prompts(20)
     for prompt, completion in zip(prompts, generate(engine, prompts, GREEDY, range(20)), strict=True):
@@ -79,7 +78,7 @@ def test_greedy_equals_transformers_generate(loaded: tuple[TransformersEngine, P
         assert not completion.finished
 
 
-def test_logprobs_equal_a_full_forward_pass(loaded: tuple[TransformersEngine, PreTrainedModel]) -> None:
+def test_logprobs_equal_a_full_forward_pass(loaded: Loaded) -> None:
     engine, model = loaded
     prompts = random_prompts(20)
     for prompt, completion in zip(prompts, generate(engine, prompts, SAMPLED, range(20)), strict=True):
@@ -87,7 +86,7 @@ def test_logprobs_equal_a_full_forward_pass(loaded: tuple[TransformersEngine, Pr
         assert torch.allclose(torch.tensor(completion.logprobs), expected, atol=1e-4)
 
 
-def test_continued_conversations_equal_fresh_ones(loaded: tuple[TransformersEngine, PreTrainedModel]) -> None:
+def test_continued_conversations_equal_fresh_ones(loaded: Loaded) -> None:
     engine, model = loaded
     conversations = random_prompts(8, longest=20)
     observations = random_prompts(16, longest=9, seed=1)
