@@ -12,6 +12,9 @@ ARGS ?=
 RESOLVE := $(BIN)/uv pip compile --quiet --no-header --annotation-style line --excludes requirements/excludes.txt \
 	--python-version 3.11 --python-platform x86_64-manylinux_2_28
 
+# Waiting OpenMP threads must sleep: spinning, they slow everything down tenfold where cores are short.
+export OMP_WAIT_POLICY ?= PASSIVE
+
 .PHONY: help setup train test lint up down params lock clean
 
 help: ## list these targets

@@ -21,13 +21,15 @@ Override = Annotated[
 ]
 Params = Annotated[Path, typer.Option("--params", help="File with the settings.")]
 
-QUIET = {
+ENVIRONMENT = {
+    # Waiting OpenMP threads must sleep: spinning, they slow everything down tenfold where cores are short.
+    "OMP_WAIT_POLICY": "PASSIVE",
     "PREFECT_LOGGING_LEVEL": "CRITICAL",
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
     "DO_NOT_TRACK": "1",
 }
-"""What a training run in a terminal wants of Prefect, which would tell every error twice; the user's own
-values win."""
+"""What a training run in a terminal wants, of Prefect for one, which would tell every error twice. The
+user's own values win."""
 
 
 @app.command()
@@ -48,7 +50,7 @@ def train(
         return
     if not Path("flows/train_envsched.py").is_file():
         _fail("found no flows/train_envsched.py here; run this in EnvSched's repository")
-    for name, value in QUIET.items():
+    for name, value in ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     parameters = json.dumps({"run": run, "settings": settings.model_dump(mode="json")})
     os.execv(sys.executable, [sys.executable, "-m", "flows.train_envsched", parameters])

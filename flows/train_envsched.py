@@ -75,7 +75,7 @@ def train_envsched(
         first = start_engines(name)
         if first == 0:
             measure_spread(name)
-        for step in range(first, resolved.train.steps + 1):
+        for step in session.progress.count("training", first, resolved.train.steps):
             started = time.perf_counter()
             if step > 0:
                 schedule_batch(name, step)
@@ -88,7 +88,7 @@ def train_envsched(
 
 
 def main(parameters: dict[str, Any]) -> None:
-    """Run the flow here, with a Prefect server of its own if there is none; expected errors are one message."""
+    """Run the flow, with a Prefect server of its own if there is none; expected errors are one message."""
     try:
         with prefect_server(Path("build/prefect")) as server:
             if server:

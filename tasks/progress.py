@@ -83,6 +83,14 @@ class Progress:
         if keep:
             self.line(f"{name}: {time.perf_counter() - start:.0f} s")
 
+    def count(self, name: str, first: int, last: int) -> Iterator[int]:
+        """The numbers from `first` to `last`, both included, under a bar that goes up to `last`."""
+        bar = self._bars.add_task(name, total=last, completed=max(first - 1, 0))
+        for number in range(first, last + 1):
+            yield number
+            self._bars.update(bar, completed=number)
+        self._bars.remove_task(bar)
+
     def line(self, text: str) -> None:
         """A line of text above the bars; in a deployed run it goes to Prefect's log of the run."""
         if DEPLOYED in os.environ:

@@ -31,8 +31,25 @@ def record_step(run: str, step: int, started: float) -> dict[str, float]:
         live.run.commit(step, files, live.metrics)
         live.run.prune(live.settings.train.keep_checkpoints, live.settings.train.keep_rollouts)
         live.tracker.log_step(step, live.metrics, _batch_table(live) if step else [])
+    live.progress.line(_line(live, step))
     recorded, live.metrics = live.metrics, {}
     return recorded
+
+
+def _line(live: Session, step: int) -> str:
+    """The step in one line."""
+    metrics = live.metrics
+    parts = [f"step {step}/{live.settings.train.steps}"]
+    if step:
+        parts.append(f"reward {metrics['reward/mean']:.3f}")
+        parts.append(f"informative {metrics['schedule/informative_share']:.0%}")
+        parts.append(f"{metrics['seconds/step']:.1f} s")
+    parts += [
+        f"{name.replace('_', ' ')} {metrics[f'{name}/success']:.1%}"
+        for name in ("heldout", "heldout_environments")
+        if f"{name}/success" in metrics
+    ]
+    return "   ".join(parts)
 
 
 def _overhead(live: Session, started: float) -> dict[str, float]:

@@ -19,22 +19,24 @@ FAREWELL = "done"
 
 @dataclass(frozen=True)
 class Demonstrator:
-    """Plays training tasks of a suite with noisy experts; error rates are scaled by `noise`."""
+    """Plays training tasks of a suite with experts, noisy or not."""
 
     suite: Suite
     nodes: list[Node]
-    noise: float
     seed: int
 
-    def conversations(self, chat: Chat) -> Iterator[tuple[list[int], list[bool]]]:
-        """Token ids and which of them the expert wrote; all nodes in random order, again and again."""
-        rng = random.Random(f"demonstrations {self.seed}")
+    def conversations(self, chat: Chat, noise: float) -> Iterator[tuple[list[int], list[bool]]]:
+        """Token ids and which of them the expert wrote; all nodes in random order, again and again.
+
+        `noise` scales the experts' error rates; 0 makes none.
+        """
+        rng = random.Random(f"demonstrations {self.seed} {noise}")
         environments = {record["env_id"]: record for record in self.suite.environments}
         scenarios = {record["task_id"]: record for record in self.suite.scenarios}
         while True:
             for node in rng.sample(self.nodes, len(self.nodes)):
                 environment, scenario = environments[node.environment.name], scenarios[node.task.name]
-                turns = noisy_demonstration(environment, scenario, rng, self.noise)
+                turns = noisy_demonstration(environment, scenario, rng, noise)
                 messages = [(render_call(_call(t.call)), Observation(t.observation)) for t in turns]
                 first = Observation(node.task.instruction, role="user")
                 yield chat.demonstration(node, first, [*messages, (FAREWELL, None)])

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterator
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,6 +35,8 @@ ROWS = 16
 """Conversations in one forward pass: few enough for the processor's caches."""
 VECTOR_RATE = 0.2
 """AdamW's rate for embeddings and norms, as a share of Muon's for matrices."""
+CLEAN = 0.6
+"""Share of the steps on experts without noise: copying of names is learnt there, which noise would blur."""
 WARMUP, DECAY = 0.05, 0.5
 """Shares of the steps in which the rate rises and falls."""
 
@@ -49,8 +51,13 @@ def warm_start(settings: Settings, directory: Path, report: Callable[[int, float
     suite = generate(environments.suite_seed)
     tokenizer = train_tokenizer(tokenizer_texts(suite, nodes, seed=0), settings.policy.vocabulary)
     model = new_model(settings.policy.model, tokenizer, settings.rollouts.context_tokens, seed=0)
-    demonstrator = Demonstrator(suite, nodes, settings.warm_start.noise, seed=0)
-    imitate(model, demonstrator.conversations(Chat(tokenizer, "compact")), settings, report)
+    demonstrator, chat = Demonstrator(suite, nodes, seed=0), Chat(tokenizer, "compact")
+    clean = round(settings.warm_start.steps * CLEAN) * settings.warm_start.batch_size
+    conversations = chain(
+        islice(demonstrator.conversations(chat, 0.0), clean),
+        demonstrator.conversations(chat, settings.warm_start.noise),
+    )
+    imitate(model, conversations, settings, report)
     model.save_pretrained(directory)
     tokenizer.save_pretrained(directory)
     write_version(directory, 0)
@@ -68,7 +75,9 @@ def imitate(
     vectors = [p for n, p in model.named_parameters() if p.ndim != 2 or "embed" in n]
     optimizers: list[torch.optim.Optimizer] = [
         torch.optim.Muon(matrices, lr=options.learning_rate, momentum=0.95, weight_decay=0.0),
-        torch.optim.AdamW(vectors, lr=options.learning_rate * VECTOR_RATE, betas=(0.9, 0.98), weight_decay=0.0),
+        torch.optim.AdamW(
+            vectors, lr=options.learning_rate * VECTOR_RATE, betas=(0.9, 0.98), weight_decay=0.0
+        ),
     ]
     schedules = [
         torch.optim.lr_scheduler.LambdaLR(o, lambda step: _rate(step, options.steps)) for o in optimizers
