@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from pathlib import Path
 from typing import Annotated, NoReturn
@@ -20,6 +21,8 @@ Override = Annotated[
     typer.Option("--set", "-S", metavar="BLOCK.FIELD=VALUE", help="Override a setting; repeatable."),
 ]
 Params = Annotated[Path, typer.Option("--params", help="File with the settings.")]
+
+RUN_NAME = r"([A-Za-z0-9][\w.-]*)?"
 
 ENVIRONMENT = {
     # Waiting OpenMP threads must sleep: spinning, they slow everything down tenfold where cores are short.
@@ -40,6 +43,10 @@ def train(
     dry_run: Annotated[bool, typer.Option(help="Check the settings and stop.")] = False,
 ) -> None:
     """Train an agent by reinforcement learning (the flow train-envsched)."""
+    if not re.fullmatch(RUN_NAME, run):
+        _fail(
+            f"--run: found {run!r}; allowed: letters, digits, '.', '_' and '-', the first a letter or digit"
+        )
     from envsched.policy.prepare import check_policy
     from envsched.runs.settings import run_settings
 

@@ -98,11 +98,16 @@ def test_an_unknown_bare_name_is_not_found(services):
     assert "Deployment 'train-nothing' not found!" in done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("name", ["train-envsched", "train-envsched/train-envsched"])
-def test_the_deployment_trains(services, name):
-    run = name.replace("/", "-full-")
+def test_the_full_name_creates_a_run(services):
+    name = "train-envsched/train-envsched"
+    done = services.prefect("deployment", "run", name, "--start-in", "1 day", "--param", "steps=1")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_deployment_trains(services):
+    run = "train-envsched"
     parameters = {"run": run, "steps": 1, "settings": SMALL}
-    done = services.prefect("deployment", "run", name, "--watch", "--params", json.dumps(parameters))
+    done = services.prefect("deployment", "run", run, "--watch", "--params", json.dumps(parameters))
     log = (services.repository / ".services" / "prefect-worker.log").read_text()
     assert done.returncode == 0, done.stdout + done.stderr + log[-4000:]
     assert (services.repository / "runs" / run / "steps" / "000001.json").exists()
