@@ -78,7 +78,7 @@ def micro_batches(chosen: Sequence[Sample], micro_tokens: int) -> list[list[Samp
 
 
 def collate(chosen: Sequence[Sample], device: torch.device) -> MicroBatch:
-    """Tensors of one micro-batch. Without samples: one token whose advantage is 0, so that nothing is learnt."""
+    """Tensors of one micro-batch. Without samples: one token that has advantage 0."""
     import torch
 
     chosen = chosen or [Sample([0, 0], [False, True], [0.0, 0.0], advantage=0.0)]

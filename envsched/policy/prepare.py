@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from envsched.config import Settings, SettingsError
@@ -104,8 +105,9 @@ def _warm_start(settings: Settings, directory: Path, report: Report) -> None:
         try:
             assert process.stdin is not None
             assert process.stdout is not None
-            process.stdin.write(settings.model_dump_json())
-            process.stdin.close()
+            with suppress(BrokenPipeError):  # it died at once; its status tells
+                process.stdin.write(settings.model_dump_json())
+                process.stdin.close()
             for line in process.stdout:
                 progress = json.loads(line)
                 report(progress["step"], progress["loss"])

@@ -88,19 +88,19 @@ class Trainer:
         return self._metrics(sums, norms, len(chosen), tokens)
 
     def save(self, directory: Path, version: int) -> None:
-        """Write the policy as a Hugging Face directory, with the optimiser's state below it, whole or not at all."""
+        """Write a Hugging Face directory with the optimiser's state below it, whole or not at all."""
         with publishing(directory) as temporary:
             save_policy(self.model, temporary, version, self._companions)
             self.engine.save_checkpoint(str(temporary), tag=OPTIMIZER, save_latest=False)
 
     def load(self, directory: Path) -> None:
         """Continue from `save`: weights and optimiser state."""
-        path, _ = self.engine.load_checkpoint(str(directory), tag=OPTIMIZER)
-        if path is None:
-            raise FileNotFoundError(f"{directory / OPTIMIZER}: no DeepSpeed checkpoint")
+        if not (directory / OPTIMIZER).is_dir():
+            raise FileNotFoundError(f"{directory / OPTIMIZER}: no such folder with the optimiser's state")
+        self.engine.load_checkpoint(str(directory), tag=OPTIMIZER)
 
     def _prepare(self, minibatch: list[Sample]) -> list[tuple[MicroBatch, Tensor | None]]:
-        """This rank's micro-batches, with log-probabilities before the update where more than one step needs them.
+        """This rank's micro-batches, with old log-probabilities if several optimiser steps need them.
 
         Every rank gets equally many, if need be empty ones, since each backward pass is collective.
         """
@@ -196,6 +196,7 @@ def deepspeed_config(settings: UpdateSettings) -> dict[str, Any]:
         "zero_optimization": {"stage": settings.zero_stage},
         "bf16": {"enabled": settings.precision == "bfloat16"},
         "optimizer": optimizer,
+        "zero_allow_untested_optimizer": True,  # its word for SGD
         "steps_per_print": 10**9,
         "wall_clock_breakdown": False,
     }

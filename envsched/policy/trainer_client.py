@@ -78,7 +78,7 @@ class TrainerClient:
             channel.flush()
             line = channel.readline()
         except OSError as error:
-            raise self._failed(str(error)) from error
+            raise self._failed("it ended") from error
         if not line:
             raise self._failed("it ended")
         answer: dict[str, Any] = json.loads(line)
@@ -116,7 +116,7 @@ def _command(ranks: int) -> list[str]:
     if ranks == 1:
         return [sys.executable, *module]
     launcher = [sys.executable, "-m", "deepspeed.launcher.runner", "--num_gpus", str(ranks)]
-    return [*launcher, "--master_port", str(_free_port()), "--no_local_rank", "--module", module[1]]
+    return [*launcher, "--master_port", str(free_port()), "--no_local_rank", "--module", module[1]]
 
 
 def _environment(settings: Settings, model: Path, port: int) -> dict[str, str]:
@@ -130,6 +130,7 @@ def _environment(settings: Settings, model: Path, port: int) -> dict[str, str]:
         SETTINGS: json.dumps(options),
         "HF_HUB_OFFLINE": "1",
         "HF_HUB_DISABLE_PROGRESS_BARS": "1",
+        "PYTHONWARNINGS": "ignore::FutureWarning",  # what DeepSpeed calls will go away in some later torch
         "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")]),
     }
     # What vLLM set for itself in this process would bind our threads or switch compiling off.
@@ -141,11 +142,12 @@ def _environment(settings: Settings, model: Path, port: int) -> dict[str, str]:
         variables["DS_ACCELERATOR"] = "cpu"
     if settings.update.ranks == 1:
         variables |= {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1"}
-        variables |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(_free_port())}
+        variables |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
     return variables
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A TCP port on which nothing listens at the moment."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         port: int = server.getsockname()[1]
         return port

@@ -28,7 +28,7 @@ def main() -> None:
     rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     if not torch.cuda.is_available():
         torch.set_num_threads(settings.threads or max(1, (os.cpu_count() or 1) // world))
-    _init_distributed()
+    init_distributed()
     channel = _connect() if rank == 0 else None
     from envsched.policy.trainer import Trainer
 
@@ -49,7 +49,8 @@ def main() -> None:
             _send(channel, answer)
 
 
-def _init_distributed() -> None:
+def init_distributed() -> None:
+    """Join the trainer's other ranks, as the environment tells."""
     sys.modules["mlflow"] = None  # type: ignore[assignment]  # DeepSpeed would import it for seconds, unused here
     import deepspeed
     import torch

@@ -34,11 +34,12 @@ def world_size() -> int:
 
 
 def companions(directory: Path) -> dict[str, bytes]:
-    """The small files beside the weights of a Hugging Face directory: tokenizer, chat template, generation config."""
+    """The small files beside the weights of a Hugging Face directory: tokenizer, chat template and so on."""
     return {
         file.name: file.read_bytes()
         for file in sorted(directory.iterdir())
-        if file.suffix in COMPANION_SUFFIXES
+        if file.is_file()
+        and file.suffix in COMPANION_SUFFIXES
         and file.name not in WRITTEN_ANEW
         and not file.name.endswith(".index.json")
     }
