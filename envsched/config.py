@@ -67,17 +67,17 @@ class PolicySettings(Block):
 class WarmStartSettings(Block):
     """Supervised start of the models made from a config, on noisy scripted experts."""
 
-    steps: Annotated[int, Field(ge=0)] = 300
+    steps: Annotated[int, Field(ge=0)] = 600
     """Optimiser steps."""
-    batch_size: Positive = 64
+    batch_size: Positive = 32
     """Demonstrations a step."""
     learning_rate: Annotated[float, Field(gt=0, le=1)] = 0.02
     """Peak rate of Muon, for matrices; embeddings and norms get a fifth of it from AdamW."""
-    noise: Annotated[float, Field(ge=0)] = 1.0
+    noise: Annotated[float, Field(ge=0)] = 0.35
     """Scales the experts' error rates; 0 gives clean experts."""
     histogram_rollouts: Annotated[int, Field(ge=0)] = 8
     """Rollouts a task when the pass-rate histogram is measured; 0 skips it."""
-    histogram_tasks: Positive = 256
+    histogram_tasks: Positive = 128
     """Training tasks in that histogram, drawn evenly over environments."""
 
 

