@@ -30,6 +30,7 @@ ENVIRONMENT = {
     "PREFECT_LOGGING_LEVEL": "CRITICAL",
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
     "DO_NOT_TRACK": "1",
+    "TORCH_CPP_LOG_LEVEL": "ERROR",
 }
 """What a training run in a terminal wants, of Prefect for one, which would tell every error twice. The
 user's own values win."""

@@ -67,7 +67,7 @@ class PolicySettings(Block):
 class WarmStartSettings(Block):
     """Supervised start of the models made from a config, on noisy scripted experts."""
 
-    steps: Annotated[int, Field(ge=0)] = 600
+    steps: Annotated[int, Field(ge=0)] = 400
     """Optimiser steps."""
     batch_size: Positive = 32
     """Demonstrations a step."""
@@ -85,7 +85,8 @@ class RolloutSettings(Block):
     """How an agent plays a task."""
 
     engine: Literal["auto", "vllm", "transformers"] = "auto"
-    """What generates tokens. `auto`: vLLM where it runs on this machine, else transformers."""
+    """What generates tokens. `auto`: transformers for our own small models on a CPU, vLLM for all else where
+    it runs on this machine."""
     tool_format: Literal["auto", "json", "compact"] = "auto"
     """How tools are shown: full JSON schemas, or signatures. `auto`: signatures for our own small models."""
     temperature: Annotated[float, Field(ge=0, le=2)] = 1.0

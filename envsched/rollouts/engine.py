@@ -16,6 +16,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from envsched.policy.model import SIZES
+
 if TYPE_CHECKING:
     from envsched.config import RolloutSettings, Settings
 
@@ -103,11 +105,17 @@ def check_version(directory: Path, version: int) -> None:
 
 
 def resolve_engine(settings: Settings) -> Settings:
-    """The settings with `rollouts.engine` decided: as set-up recorded it, else vLLM where it is installed."""
+    """The settings with `rollouts.engine` decided.
+
+    On a CPU a small model generates as fast either way, and vLLM takes far longer to start. Else it is the
+    engine that set-up recorded, or vLLM where that is installed.
+    """
     if settings.rollouts.engine != "auto":
         return settings
     recorded = Path(sys.prefix) / RECORDED_ENGINE
-    if recorded.is_file():
+    if settings.policy.model in SIZES and not Path("/dev/nvidia0").exists():
+        engine = "transformers"
+    elif recorded.is_file():
         engine = recorded.read_text().strip()
     else:
         engine = "vllm" if find_spec("vllm") else "transformers"

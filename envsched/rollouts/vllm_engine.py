@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from envsched.rollouts.engine import Completion, EngineError, Sampling, check_version
 
 if TYPE_CHECKING:
+    from vllm import SamplingParams
+
     from envsched.config import RolloutSettings
 
 
@@ -19,6 +23,8 @@ def _prepare(settings: RolloutSettings) -> None:
     os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
     os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    logging.getLogger("vllm").setLevel(logging.ERROR)
+    warnings.filterwarnings("ignore", category=FutureWarning, module="vllm")
     import torch
 
     if not torch.cuda.is_available():
@@ -40,10 +46,28 @@ def _options(settings: RolloutSettings, cuda: bool) -> dict[str, Any]:
         "logprobs_mode": "processed_logprobs",
         "skip_tokenizer_init": True,
         "disable_log_stats": True,
+        "use_tqdm_on_load": False,
         "async_scheduling": False,
         "seed": 0,
     }
     return options if cuda else options | {"block_size": 32}
+
+
+def sampling_params(sampling: Sampling, seed: int) -> SamplingParams:
+    """How one request is drawn, in vLLM's terms."""
+    from vllm import SamplingParams
+    from vllm.sampling_params import RequestOutputKind
+
+    return SamplingParams(
+        temperature=sampling.temperature,
+        top_p=sampling.top_p,
+        max_tokens=sampling.max_tokens,
+        stop_token_ids=list(sampling.stop),
+        seed=seed,
+        logprobs=0,
+        detokenize=False,
+        output_kind=RequestOutputKind.FINAL_ONLY,
+    )
 
 
 class VllmEngine:
@@ -55,28 +79,15 @@ class VllmEngine:
         from vllm import LLM
 
         try:
-            self._llm = LLM(str(directory), **_options(settings, cuda=torch.cuda.is_available()))
+            self.llm = LLM(str(directory), **_options(settings, cuda=torch.cuda.is_available()))
         except (RuntimeError, ValueError, OSError) as error:
             raise EngineError(f"vLLM could not start with {directory}: {error}") from error
-        self._engine: Any = self._llm.llm_engine
+        self._engine: Any = self.llm.llm_engine
         self.version = version
 
     def submit(self, request: int, prompt: list[int], sampling: Sampling, seed: int) -> None:
         """Queue a prompt."""
-        from vllm import SamplingParams
-        from vllm.sampling_params import RequestOutputKind
-
-        params = SamplingParams(
-            temperature=sampling.temperature,
-            top_p=sampling.top_p,
-            max_tokens=sampling.max_tokens,
-            stop_token_ids=list(sampling.stop),
-            seed=seed,
-            logprobs=0,
-            detokenize=False,
-            output_kind=RequestOutputKind.FINAL_ONLY,
-        )
-        self._engine.add_request(str(request), {"prompt_token_ids": prompt}, params)
+        self._engine.add_request(str(request), {"prompt_token_ids": prompt}, sampling_params(sampling, seed))
 
     def step(self) -> list[tuple[int, Completion]]:
         """One forward pass over all running requests."""
@@ -92,11 +103,11 @@ class VllmEngine:
         if not any(directory.glob("*.safetensors")):
             raise EngineError(f"{directory}: the weights cannot be loaded: no .safetensors file")
         try:
-            self._llm.collective_rpc("reload_weights", kwargs={"weights_path": str(directory)})
+            self.llm.collective_rpc("reload_weights", kwargs={"weights_path": str(directory)})
         except (RuntimeError, ValueError, OSError) as error:
             raise EngineError(f"{directory}: the weights cannot be loaded: {error}") from error
-        self._llm.collective_rpc(_refresh_head)
-        self._llm.reset_prefix_cache()
+        self.llm.collective_rpc(_refresh_head)
+        self.llm.reset_prefix_cache()
         self.version = version
 
     def close(self) -> None:

@@ -9,6 +9,7 @@ from envsched.rollouts.engine import (
     check_version,
     generate,
     make_engine,
+    resolve_engine,
     write_version,
 )
 from envsched.rollouts.transformers_engine import TransformersEngine
@@ -53,3 +54,26 @@ def test_completions_come_in_the_order_of_their_prompts(engine: TransformersEngi
         assert generate(engine, [prompt], sampling, [seed])[0].token_ids == completion.token_ids
     with pytest.raises(ValueError, match="shorter"):
         generate(engine, prompts, sampling, [1])
+
+
+@pytest.mark.skipif(Path("/dev/nvidia0").exists(), reason="a GPU decides otherwise")
+@pytest.mark.parametrize(
+    ("recorded", "model", "chosen"),
+    [
+        ("vllm", "tiny", "transformers"),
+        ("vllm", "smollm2-135m", "vllm"),
+        ("transformers", "smollm2-135m", "transformers"),
+    ],
+)
+def test_auto_takes_what_set_up_recorded_except_for_small_models(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recorded: str, model: str, chosen: str
+) -> None:
+    (tmp_path / "envsched-engine").write_text(recorded + "\n")
+    monkeypatch.setattr("sys.prefix", str(tmp_path))
+    settings = Settings.model_validate({"policy": {"model": model}})
+    assert resolve_engine(settings).rollouts.engine == chosen
+
+
+def test_an_engine_that_is_named_is_kept() -> None:
+    settings = Settings.model_validate({"rollouts": {"engine": "vllm"}})
+    assert resolve_engine(settings) == settings
