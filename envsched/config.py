@@ -73,7 +73,7 @@ class WarmStartSettings(Block):
     """Demonstrations a step."""
     learning_rate: Annotated[float, Field(gt=0, le=1)] = 0.02
     """Peak rate of Muon, for matrices; embeddings and norms get a fifth of it from AdamW."""
-    noise: Annotated[float, Field(ge=0)] = 0.35
+    noise: Annotated[float, Field(ge=0)] = 0.25
     """Scales the experts' error rates; 0 gives clean experts."""
     histogram_rollouts: Annotated[int, Field(ge=0)] = 8
     """Rollouts a task when the pass-rate histogram is measured; 0 skips it."""
@@ -93,7 +93,7 @@ class RolloutSettings(Block):
     """Of training rollouts."""
     top_p: Annotated[float, Field(gt=0, le=1)] = 1.0
     """Of training rollouts; below 1 the engine's and the trainer's log-probabilities differ."""
-    max_turns: Positive = 10
+    max_turns: Positive = 8
     """Assistant messages an episode; over it the rollout is truncated."""
     turn_tokens: Positive = 48
     """Tokens one assistant message may have."""
@@ -114,7 +114,7 @@ class UpdateSettings(Block):
 
     optimizer: Literal["adam", "sgd"] = "adam"
     """AdamW without weight decay, or plain SGD."""
-    learning_rate: Annotated[float, Field(gt=0, le=1)] = 2e-4
+    learning_rate: Annotated[float, Field(gt=0, le=1)] = 4e-4
     """Constant after `warmup_steps`."""
     warmup_steps: Annotated[int, Field(ge=0)] = 0
     """Steps over which the rate rises from 0."""
@@ -156,7 +156,7 @@ class ScheduleSettings(Block):
 class EvaluateSettings(Block):
     """Held-out evaluation during training."""
 
-    every: Annotated[int, Field(ge=0)] = 40
+    every: Annotated[int, Field(ge=0)] = 25
     """Steps between evaluations; 0 evaluates only before the first step and after the last."""
     tasks: Annotated[int, Field(ge=0)] = 480
     """Held-out tasks, drawn evenly over environments; 0 turns evaluation off."""
@@ -169,7 +169,7 @@ class EvaluateSettings(Block):
 class TrainSettings(Block):
     """The training loop."""
 
-    steps: Positive = 100
+    steps: Positive = 75
     """Policy updates."""
     batch_size: Positive = 16
     """Tasks a step."""

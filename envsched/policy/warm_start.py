@@ -37,9 +37,9 @@ ROWS = 16
 """Conversations in one forward pass."""
 VECTOR_RATE = 0.2
 """AdamW's rate for embeddings and norms, as a share of Muon's for matrices."""
-CLEAN = 0.6
+CLEAN = 0.65
 """Share of the steps on experts without noise: copying of names is learnt there, which noise would blur."""
-WARMUP, DECAY = 0.05, 0.5
+WARMUP, DECAY = 0.05, 0.9
 """Shares of the steps in which the rate rises and falls."""
 
 
