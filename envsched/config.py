@@ -67,7 +67,7 @@ class PolicySettings(Block):
 class WarmStartSettings(Block):
     """Supervised start of the models made from a config, on noisy scripted experts."""
 
-    steps: Annotated[int, Field(ge=0)] = 400
+    steps: Annotated[int, Field(ge=0)] = 600
     """Optimiser steps."""
     batch_size: Positive = 32
     """Demonstrations a step."""
@@ -95,7 +95,7 @@ class RolloutSettings(Block):
     """Of training rollouts; below 1 the engine's and the trainer's log-probabilities differ."""
     max_turns: Positive = 8
     """Assistant messages an episode; over it the rollout is truncated."""
-    turn_tokens: Positive = 48
+    turn_tokens: Positive = 32
     """Tokens one assistant message may have."""
     context_tokens: Positive = 512
     """Tokens of the whole conversation; over it the rollout is truncated."""
