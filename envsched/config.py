@@ -156,7 +156,7 @@ class ScheduleSettings(Block):
 class EvaluateSettings(Block):
     """Held-out evaluation during training."""
 
-    every: Annotated[int, Field(ge=0)] = 25
+    every: Annotated[int, Field(ge=0)] = 50
     """Steps between evaluations; 0 evaluates only before the first step and after the last."""
     tasks: Annotated[int, Field(ge=0)] = 480
     """Held-out tasks, drawn evenly over environments; 0 turns evaluation off."""
@@ -169,7 +169,7 @@ class EvaluateSettings(Block):
 class TrainSettings(Block):
     """The training loop."""
 
-    steps: Positive = 75
+    steps: Positive = 100
     """Policy updates."""
     batch_size: Positive = 16
     """Tasks a step."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from envsched.environments.episode import Observation, ToolCall
 from envsched.environments.spec import Node
-from envsched.environments.synthetic import Suite, noisy_demonstration
+from envsched.environments.synthetic import Suite, noisy_demonstration, practice
 from envsched.rollouts.chat import Chat, render_call, system_message
 
 FAREWELL = "done"
@@ -19,27 +19,29 @@ FAREWELL = "done"
 
 @dataclass(frozen=True)
 class Demonstrator:
-    """Plays training tasks of a suite with experts, noisy or not."""
+    """Plays new tasks in a suite's training environments with experts, noisy or not.
 
-    suite: Suite
+    A few thousand tasks seen again and again would be learnt by heart, and what reinforcement learning then
+    improves would help with no other task.
+    """
+
+    suite_seed: int
     nodes: list[Node]
+    """At least one of each training environment: they tell how its tools are shown."""
     seed: int
 
     def conversations(self, chat: Chat, noise: float) -> Iterator[tuple[list[int], list[bool]]]:
-        """Token ids and which of them the expert wrote; all nodes in random order, again and again.
+        """Token ids and which of them the expert wrote, without end.
 
         `noise` scales the experts' error rates; 0 makes none.
         """
         rng = random.Random(f"demonstrations {self.seed} {noise}")
-        environments = {record["env_id"]: record for record in self.suite.environments}
-        scenarios = {record["task_id"]: record for record in self.suite.scenarios}
-        while True:
-            for node in rng.sample(self.nodes, len(self.nodes)):
-                environment, scenario = environments[node.environment.name], scenarios[node.task.name]
-                turns = noisy_demonstration(environment, scenario, rng, noise)
-                messages = [(render_call(_call(t.call)), Observation(t.observation)) for t in turns]
-                first = Observation(node.task.instruction, role="user")
-                yield chat.demonstration(node, first, [*messages, (FAREWELL, None)])
+        nodes = {node.environment.name: node for node in self.nodes}
+        for environment, scenario in practice(self.suite_seed, rng):
+            turns = noisy_demonstration(environment, scenario, rng, noise)
+            messages = [(render_call(_call(t.call)), Observation(t.observation)) for t in turns]
+            first = Observation(scenario["task"], role="user")
+            yield chat.demonstration(nodes[environment["env_id"]], first, [*messages, (FAREWELL, None)])
 
 
 def tokenizer_texts(suite: Suite, nodes: list[Node], seed: int) -> Iterator[str]:

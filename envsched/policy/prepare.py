@@ -17,7 +17,7 @@ from envsched.policy.model import SIZES
 from envsched.rollouts.chat import ToolFormat
 
 SMOLLM2 = "smollm2-135m"
-RECIPE = 1
+RECIPE = 2
 """Part of the content hash; raised when the way a warm start is made changes."""
 
 Report = Callable[[int, float], object]

@@ -53,7 +53,7 @@ def warm_start(settings: Settings, directory: Path, report: Callable[[int, float
     suite = generate(environments.suite_seed)
     tokenizer = train_tokenizer(tokenizer_texts(suite, nodes, seed=0), settings.policy.vocabulary)
     model = new_model(settings.policy.model, tokenizer, settings.rollouts.context_tokens, seed=0)
-    demonstrator, chat = Demonstrator(suite, nodes, seed=0), Chat(tokenizer, "compact")
+    demonstrator, chat = Demonstrator(environments.suite_seed, nodes, seed=0), Chat(tokenizer, "compact")
     clean = round(settings.warm_start.steps * CLEAN) * settings.warm_start.batch_size
     conversations = chain(
         islice(demonstrator.conversations(chat, 0.0), clean),

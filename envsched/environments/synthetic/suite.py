@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,14 +35,7 @@ class Suite:
 
 def generate(seed: int) -> Suite:
     """The suite of this seed: the same records every time, and other ones for another seed."""
-    rng = random.Random(f"suite {seed}")
-    families = rng.sample(FAMILIES, FAMILY_COUNT)
-    heldout = {family.name for family in rng.sample(families, HELDOUT_ENVIRONMENTS)}
-    training, unseen = [], []
-    for family in families:
-        variants = draw_variants(family, TRAINING_VARIANTS + (family.name in heldout), rng)
-        training += variants[:TRAINING_VARIANTS]
-        unseen += variants[TRAINING_VARIANTS:]
+    training, unseen = _variants(seed)
     environments, scenarios = [], []
     for index, variant in enumerate(training):
         environments.append(variant.record("train"))
@@ -50,6 +44,20 @@ def generate(seed: int) -> Suite:
         environments.append(variant.record("heldout_environment"))
         scenarios += _tasks(variant, ("heldout_environment",), index, seed)
     return Suite(environments, scenarios)
+
+
+def practice(seed: int, rng: random.Random) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """Environments of the suite of this seed with new tasks for them, without end, drawn by `rng`.
+
+    Environments held out whole do not occur, nor does the goal of any held-out task.
+    """
+    training = _variants(seed)[0]
+    records = [variant.record("train") for variant in training]
+    heldout = [_heldout_goals(variant, index, seed) for index, variant in enumerate(training)]
+    while True:
+        index = rng.randrange(len(training))
+        length = rng.choice(LENGTHS)
+        yield records[index], compose(training[index], rng, length, "practice", "train", set(heldout[index]))
 
 
 def write(seed: int, directory: str | Path) -> None:
@@ -61,10 +69,36 @@ def write(seed: int, directory: str | Path) -> None:
         (directory / f"{name}.json").write_text(json.dumps(records, indent=1, ensure_ascii=False) + "\n")
 
 
-def _tasks(variant: Variant, splits: tuple[str, ...], index: int, seed: int) -> list[dict[str, Any]]:
-    """Tasks of one environment; where a split's size is no multiple of the lengths, others even it out."""
+def _variants(seed: int) -> tuple[list[Variant], list[Variant]]:
+    """Environments to train on, and those held out whole."""
+    rng = random.Random(f"suite {seed}")
+    families = rng.sample(FAMILIES, FAMILY_COUNT)
+    heldout = {family.name for family in rng.sample(families, HELDOUT_ENVIRONMENTS)}
+    training, unseen = [], []
+    for family in families:
+        variants = draw_variants(family, TRAINING_VARIANTS + (family.name in heldout), rng)
+        training += variants[:TRAINING_VARIANTS]
+        unseen += variants[TRAINING_VARIANTS:]
+    return training, unseen
+
+
+def _heldout_goals(variant: Variant, index: int, seed: int) -> set[str]:
+    """Goals of the environment's held-out tasks."""
+    trained, both = set[str](), set[str]()
+    _tasks(variant, ("train",), index, seed, trained)
+    _tasks(variant, ("train", "heldout"), index, seed, both)
+    return both - trained
+
+
+def _tasks(
+    variant: Variant, splits: tuple[str, ...], index: int, seed: int, seen: set[str] | None = None
+) -> list[dict[str, Any]]:
+    """Tasks of one environment; where a split's size is no multiple of the lengths, others even it out.
+
+    Their goals are added to `seen`.
+    """
     rng = random.Random(f"tasks {seed} {variant.name}")
-    seen: set[str] = set()
+    seen = set() if seen is None else seen
     records: list[dict[str, Any]] = []
     for split in splits:
         for position in range(TASKS[split]):
