@@ -8,6 +8,7 @@ from prefect.cache_policies import NO_CACHE
 
 from envsched.environments.registry import draw_evenly
 from envsched.files import write_json
+from envsched.policy.model import SIZES
 from envsched.rollouts.rollout import Group
 from tasks.session import Session, session
 
@@ -19,11 +20,12 @@ FILE = "pass_rates.json"
 def measure_spread(run: str) -> dict[str, float]:
     """Shares of training tasks that the initial policy never, sometimes and always solves.
 
-    Only tasks between 0 and 1 can teach anything at the start. Measured once for a policy and kept beside it.
+    Only tasks between 0 and 1 can teach anything at the start. Measured once for each of our own warm starts and
+    kept beside it; with a real model it would cost more than many steps.
     """
     live = session(run)
     options = live.settings.warm_start
-    if options.histogram_rollouts == 0:
+    if options.histogram_rollouts == 0 or live.settings.policy.model not in SIZES:
         return {}
     kept = live.policy / FILE
     content = {"registry": live.registry.version, "settings": options.model_dump(mode="json")}
