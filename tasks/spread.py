@@ -20,8 +20,8 @@ FILE = "pass_rates.json"
 def measure_spread(run: str) -> dict[str, float]:
     """Shares of training tasks that the initial policy never, sometimes and always solves.
 
-    Only tasks between 0 and 1 can teach anything at the start. Measured once for each of our own warm starts and
-    kept beside it; with a real model it would cost more than many steps.
+    Only tasks between 0 and 1 can teach anything at the start. Measured once for each of our own warm starts
+    and kept beside it; with a real model it would cost more than many steps.
     """
     live = session(run)
     options = live.settings.warm_start
