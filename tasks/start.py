@@ -8,6 +8,7 @@ from prefect.cache_policies import NO_CACHE
 from transformers import AutoTokenizer
 
 from envsched.environments.pool import EpisodePool
+from envsched.graph.profile import profiles
 from envsched.policy.prepare import tool_format
 from envsched.policy.trainer_client import TrainerClient
 from envsched.rollouts.chat import Chat
@@ -37,8 +38,9 @@ def start_engines(run: str) -> int:
         live.collector = Collector(engine, chat, pool, limits)
         if version:
             live.trainer.load(live.run.policy(version))
-    keys = [node.key for node in live.registry.train]
-    live.scheduler = make_scheduler(settings.schedule.scheduler, keys, settings.train.seed)
+    nodes = profiles(live.registry.train, settings.environments.reward == "graded")
+    train = settings.train
+    live.scheduler = make_scheduler(settings.schedule.scheduler, nodes, train.seed, train.group_size)
     if last is not None:
         live.scheduler.load_state_dict(json.loads(live.run.scheduler(last).read_text()))
     config = settings.model_dump(mode="json")

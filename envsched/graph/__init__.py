@@ -1,0 +1,1 @@
+"""The dual-relation graph over environment-task pairs."""

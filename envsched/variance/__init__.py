@@ -1,0 +1,1 @@
+"""From the graph and the history to each node's reward distribution."""
