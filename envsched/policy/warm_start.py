@@ -24,6 +24,7 @@ from envsched.environments.registry import load_registry
 from envsched.environments.synthetic import generate
 from envsched.policy.demonstrations import Demonstrator, tokenizer_texts
 from envsched.policy.model import new_model
+from envsched.policy.muon import Muon
 from envsched.policy.tokenizer import train_tokenizer
 from envsched.rollouts.chat import Chat
 from envsched.rollouts.engine import write_version
@@ -75,18 +76,18 @@ def imitate(
     options = settings.warm_start
     matrices = [p for n, p in model.named_parameters() if p.ndim == 2 and "embed" not in n]
     vectors = [p for n, p in model.named_parameters() if p.ndim != 2 or "embed" in n]
-    optimizers: list[torch.optim.Optimizer] = [
-        torch.optim.Muon(matrices, lr=options.learning_rate, momentum=0.95, weight_decay=0.0),
-        torch.optim.AdamW(
-            vectors, lr=options.learning_rate * VECTOR_RATE, betas=(0.9, 0.98), weight_decay=0.0
-        ),
-    ]
-    schedules = [
-        torch.optim.lr_scheduler.LambdaLR(o, lambda step: _rate(step, options.steps)) for o in optimizers
-    ]
     # Parts of a batch side by side, a thread each, use the cores better than threads inside each operation.
     torch.set_num_threads(1)
     with ThreadPoolExecutor(os.cpu_count()) as workers:
+        optimizers: list[torch.optim.Optimizer] = [
+            Muon(matrices, options.learning_rate, workers=workers),
+            torch.optim.AdamW(
+                vectors, lr=options.learning_rate * VECTOR_RATE, betas=(0.9, 0.98), weight_decay=0.0
+            ),
+        ]
+        schedules = [
+            torch.optim.lr_scheduler.LambdaLR(o, lambda step: _rate(step, options.steps)) for o in optimizers
+        ]
         for step in range(options.steps):
             batch = list(islice(conversations, options.batch_size))
             loss = _differentiate(model, batch, workers)
