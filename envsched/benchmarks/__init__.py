@@ -1,0 +1,1 @@
+"""Simulated and logged worlds in which schedulers are compared, in seconds instead of GPU days."""

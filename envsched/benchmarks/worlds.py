@@ -1,0 +1,29 @@
+"""The worlds by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from envsched.benchmarks.structure import IMPOSSIBLE
+from envsched.benchmarks.world import World, WorldKind
+
+WORLDS: Mapping[str, WorldKind] = {
+    "mixed": WorldKind(),
+    "environment": WorldKind(relations=("environment",)),
+    "topology": WorldKind(relations=("topology",)),
+    "text": WorldKind(relations=("text",)),
+    "none": WorldKind(relations=()),
+    "impossible": WorldKind(quantiles=IMPOSSIBLE),
+    "graded": WorldKind(graded=True),
+    "broken": WorldKind(slow=True, erroring=True),
+    "growing": WorldKind(growing=True),
+    "grader": WorldKind(grader=True),
+}
+"""`environment`, `topology` and `text` have one structure, `none` has none, all others have all three."""
+
+
+def make_world(name: str, seed: int, batch_size: int = 64) -> World:
+    """The world called `name`; ValueError lists the names there are."""
+    if name not in WORLDS:
+        raise ValueError(f"world: found {name!r}; allowed: {', '.join(WORLDS)}")
+    return World(WORLDS[name], seed, batch_size)
