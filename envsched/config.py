@@ -146,11 +146,70 @@ class UpdateSettings(Block):
     """CPU threads of one rank; 0 divides the machine's cores among the ranks."""
 
 
+class GraphSettings(Block):
+    """Which nodes are neighbours."""
+
+    text_dimensions: Annotated[int, Field(ge=1, le=512)] = 48
+    """Of the embeddings of the instructions."""
+    within_neighbours: Positive = 12
+    """Nearest nodes of the same environment."""
+    text_weight: Probability = 0.5
+    """Share of task semantics in the similarity within an environment; the rest is shared tools, state and checks."""
+    across_neighbours: Positive = 12
+    """Nearest nodes of other environments."""
+    across_per_environment: Positive = 2
+    """Most of these from any one environment."""
+    execution_weight: Probability = 0.5
+    """Share of observed execution in the similarity across environments, where it is known; the rest is tool
+    schemas and checks."""
+
+
+class VarianceSettings(Block):
+    """The model that predicts reward distributions over the graph."""
+
+    half_life: Annotated[float, Field(gt=0)] = 16.0
+    """Policy steps after which evidence counts half."""
+    width: Annotated[int, Field(ge=2, le=256)] = 16
+    """Hidden channels."""
+    rounds: Annotated[int, Field(ge=1, le=4)] = 2
+    """Rounds of message passing."""
+    fit_steps: Annotated[int, Field(ge=0)] = 20
+    """Optimiser steps after each batch."""
+    learning_rate: Annotated[float, Field(gt=0, le=1)] = 0.01
+    """Of AdamW."""
+    weight_decay: Annotated[float, Field(ge=0)] = 0.01
+    """Of AdamW."""
+    masked_share: Annotated[float, Field(gt=0, lt=1)] = 0.4
+    """Share of the rolled-out nodes whose own statistics are hidden in an optimiser step, to be inferred."""
+    relations: tuple[Literal["environment", "within", "across"], ...] = ("environment", "within", "across")
+    """Relations along which statistics travel; `environment` pools all tasks of one."""
+    own_evidence: bool = True
+    """Combine the prediction with the node's own record."""
+
+
 class ScheduleSettings(Block):
     """Which tasks to roll out next."""
 
-    scheduler: Literal["uniform", "uniform_environments"] = "uniform"
-    """`uniform` over tasks, or over environments and then tasks."""
+    scheduler: str = "uniform"
+    """`envsched`, or one of the baselines in `envsched/scheduling/baselines`."""
+    value: Literal["informative", "deviation"] = "informative"
+    """What is sought: the probability that a group's rewards differ, or their expected standard deviation."""
+    environment_coverage: Annotated[float, Field(ge=0)] = 0.05
+    """Bonus of an environment never rolled out; shrinks with its effective count."""
+    task_coverage: Annotated[float, Field(ge=0)] = 0.1
+    """Bonus of a task never rolled out."""
+    pattern_coverage: Annotated[float, Field(ge=0)] = 0.05
+    """Bonus of an interaction pattern never rolled out."""
+    similarity_penalty: Annotated[float, Field(ge=0)] = 0.1
+    """Times the largest similarity to a task already in the batch."""
+    quota: Annotated[float, Field(gt=0, le=1)] | None = None
+    """Largest share of a batch that one environment may take; null for a quarter, or what it takes to fill it."""
+    floor: Probability = 0.05
+    """Share of the batch that goes to the tasks waiting longest, so that none is starved for good."""
+    cost_aware: bool = False
+    """Value per expected generated token, not per rollout."""
+    uneven_groups: bool = False
+    """Split the batch's rollouts by predicted deviation, not evenly."""
 
 
 class EvaluateSettings(Block):
@@ -202,6 +261,8 @@ class Settings(Block):
     warm_start: WarmStartSettings = WarmStartSettings()
     rollouts: RolloutSettings = RolloutSettings()
     update: UpdateSettings = UpdateSettings()
+    graph: GraphSettings = GraphSettings()
+    variance: VarianceSettings = VarianceSettings()
     schedule: ScheduleSettings = ScheduleSettings()
     evaluate: EvaluateSettings = EvaluateSettings()
     train: TrainSettings = TrainSettings()

@@ -86,7 +86,7 @@ class Scheduler(ABC):
     def __init__(self, nodes: Sequence[NodeProfile], seed: int, group_size: int = 8) -> None:
         """`group_size` rollouts will be made of each chosen task."""
         self.nodes: dict[str, NodeProfile] = {}
-        self.keys: list[str] = []
+        self.keys: list[str] = []  # by environment, then key
         self.seed = seed
         self.group_size = group_size
         self.update(added=nodes)
@@ -120,7 +120,7 @@ class Scheduler(ABC):
             raise KeyError(f"not in the pool: {', '.join(missing[:5])}")
         pool = {key: node for key, node in self.nodes.items() if key not in set(removed)}
         pool |= {node.key: node for node in added}
-        self.nodes = dict(sorted(pool.items()))
+        self.nodes = dict(sorted(pool.items(), key=lambda item: (item[1].environment, item[0])))
         self.keys = list(self.nodes)
 
     def metrics(self) -> dict[str, float]:

@@ -1,0 +1,148 @@
+"""The cross-environment relation: abstract execution and reward topology, in a space that knows no names.
+
+A node is placed by what is known of it before any rollout (its *outline*), and by how its neighbours within the
+environment were played (its *execution*). Its own rollouts never place it: a node that was played and one that was
+not are compared by the same measure, and no node's rewards show in its own neighbourhood.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import get_args
+
+import numpy as np
+
+from envsched.environments.spec import OperationKind
+from envsched.graph.neighbours import Integers, Matrix, top_columns
+from envsched.graph.profile import NodeProfile, words
+from envsched.graph.text import unit_rows
+
+KINDS: tuple[str, ...] = get_args(OperationKind)
+SCALES = np.arange(7, dtype=np.float32)
+"""Centres of the soft steps on which log2(1 + count) is placed."""
+JOINTS = frozenset("and then after also next finally both each every plus too".split())
+"""Words by which instructions string actions together."""
+SKETCH = 64
+
+
+def outlines(nodes: Sequence[NodeProfile]) -> Matrix:
+    """Rows [n, d]: operation kinds of the tools a task touches and of those on offer, how much it asks, and the
+    number and kind of its checks."""
+    return np.stack([_outline(node) for node in nodes]) if nodes else np.zeros((0, 1), dtype=np.float32)
+
+
+def _outline(node: NodeProfile) -> Matrix:
+    touched = [
+        kind for name, kind in zip(node.tools, node.kinds, strict=True) if f"tool:{name}" in node.touched
+    ]
+    text = words(node.text)
+    numeric = sum(any(c.isdigit() for c in check) for check in node.checks)
+    counts = (
+        len(node.checks),
+        len(text) / 4,
+        sum(word in JOINTS for word in text) + node.text.count(",") + node.text.count("\n"),
+        len(touched),
+    )
+    blocks = [
+        _unit(_histogram(touched or node.kinds)),
+        0.5 * _unit(_histogram(node.kinds)),
+        *[_steps(math.log2(1 + count)) for count in counts],
+        np.array([numeric / max(1, len(node.checks)), float(node.graded)], dtype=np.float32),
+    ]
+    return np.concatenate(blocks).astype(np.float32)
+
+
+def sketch(traces: Sequence[Sequence[str]]) -> Matrix:
+    """[64]: how often each operation kind, and each pair in a row, occurs in the traces; square roots of shares.
+
+    Depth (log2 of the mean length) and branching (share of the traces that differ) take the last places.
+    """
+    row = np.zeros(SKETCH, dtype=np.float32)
+    if not traces or not any(traces):
+        return row
+    number = {kind: index for index, kind in enumerate(KINDS)}
+    for trace in traces:
+        codes = [number[kind] for kind in trace if kind in number]
+        for code in codes:
+            row[code] += 1
+        for first, second in zip(codes, codes[1:], strict=False):
+            row[len(KINDS) + (first * len(KINDS) + second) % (SKETCH - len(KINDS) - 8)] += 1
+    row[: len(KINDS)] /= max(1.0, float(row[: len(KINDS)].sum()))
+    row[len(KINDS) :] /= max(1.0, float(row[len(KINDS) :].sum()))
+    row = np.sqrt(row)
+    depth = math.log2(1 + sum(map(len, traces)) / len(traces))
+    row[-8:-1] = 0.5 * _steps(depth)
+    row[-1] = 0.5 * (len(set(map(tuple, traces))) - 1) / max(1, len(traces) - 1)
+    return row
+
+
+def spread_neighbours(rows: Matrix, environment: Integers, k: int, most: int) -> tuple[Integers, Matrix]:
+    """The k most similar nodes of other environments, at most `most` of any one, for small pools.
+
+    `rows` is [n, d] and sorted by `environment` [n]. Two arrays [n, k'], best first, ties by node.
+    """
+    import torch
+
+    count = len(rows)
+    bounds = [*np.flatnonzero(np.diff(environment, prepend=-1)).tolist(), count]
+    spans = list(zip(bounds, bounds[1:], strict=False))
+    if len(spans) < 2:
+        return np.zeros((count, 0), dtype=np.int64), np.zeros((count, 0), dtype=np.float32)
+    offered = [min(most, stop - start) for start, stop in spans]
+    k = min(k, sum(offered) - max(offered))
+    all_rows = torch.from_numpy(np.ascontiguousarray(rows))
+    found, similarities = [], []
+    size = max(1, 4_000_000 // count)
+    for start in range(0, count, size):
+        block = all_rows[start : start + size] @ all_rows.T
+        values, columns = [], []
+        own = torch.from_numpy(environment[start : start + size])
+        for low, high in spans:
+            best, place = top_columns(block[:, low:high], min(most, high - low))
+            best[own == environment[low]] = -torch.inf
+            values.append(best)
+            columns.append(place + low)
+        best, place = top_columns(torch.cat(values, 1), k)
+        found.append(torch.cat(columns, 1).gather(1, place))
+        similarities.append(best)
+    return torch.cat(found).numpy(), torch.cat(similarities).numpy()
+
+
+def indexed_neighbours(rows: Matrix, environment: Integers, k: int, most: int) -> tuple[Integers, Matrix]:
+    """The same for large pools, among the `8 k` most similar nodes that an index finds.
+
+    Where these hold fewer than k of other environments, places hold the node itself with similarity 0.
+    """
+    from envsched.graph.neighbours import nearest
+
+    columns, values = nearest(rows, 8 * k)
+    theirs = environment[columns]
+    usable = theirs != environment[:, None]
+    rank = np.zeros(columns.shape, dtype=np.int64)
+    for place in range(1, columns.shape[1]):
+        rank[:, place] = (theirs[:, :place] == theirs[:, place : place + 1]).sum(1)
+    usable &= rank < most
+    order = np.argsort(~usable, axis=1, kind="stable")[:, :k]
+    usable = np.take_along_axis(usable, order, 1)
+    own = np.arange(len(rows))[:, None]
+    return (
+        np.where(usable, np.take_along_axis(columns, order, 1), own),
+        np.where(usable, np.take_along_axis(values, order, 1), 0).astype(np.float32),
+    )
+
+
+def _histogram(kinds: Sequence[str]) -> Matrix:
+    row = np.zeros(len(KINDS), dtype=np.float32)
+    for kind in kinds:
+        row[KINDS.index(kind)] += 1
+    return np.sqrt(row)
+
+
+def _unit(row: Matrix) -> Matrix:
+    return unit_rows(row[None])[0]
+
+
+def _steps(value: float) -> Matrix:
+    """A bump around `value` on `SCALES`: near values share most of it."""
+    return _unit(np.exp(-((SCALES - value) ** 2) / 0.5).astype(np.float32))

@@ -1,0 +1,122 @@
+"""The graph of a pool of nodes: built once, its cross-environment part brought up to date with every observation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+import numpy as np
+
+from envsched.config import GraphSettings
+from envsched.graph.across import SKETCH, indexed_neighbours, outlines, spread_neighbours
+from envsched.graph.neighbours import EXACT_BELOW, Integers, Matrix
+from envsched.graph.profile import NodeProfile
+from envsched.graph.text import embed_texts, unit_rows
+from envsched.graph.within import symmetric, within_edges, within_vectors
+
+CANDIDATES = 3
+"""How many times more cross-environment candidates than neighbours are kept for each node."""
+
+
+@dataclass(frozen=True)
+class Edges:
+    """One relation: both directions of every edge, sorted by (to, from)."""
+
+    index: Integers
+    """[2, E]: from, to."""
+    similarity: Matrix
+    """[E], in [0, 1]."""
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Nodes in order of environment and key. A function of their profiles alone."""
+
+    nodes: tuple[NodeProfile, ...]
+    environment: Integers
+    """[n]: number of each node's environment."""
+    environments: tuple[str, ...]
+    """Their names, by number."""
+    text: Matrix
+    """[n, d]: unit embeddings of the instructions."""
+    outline: Matrix
+    """[n, d']: unit outlines of execution and reward."""
+    features: Matrix
+    """[n, d'']: what the variance model reads of a node that was never rolled out; columns of mean 0 and deviation 1."""
+    within_vectors: Matrix
+    """[n, d''']: inner products are similarities within an environment."""
+    within: Edges
+    candidates: Integers
+    """[n, c]: nodes of other environments with the most similar outlines, best first."""
+    candidate_similarity: Matrix
+    """[n, c]: cosines of the outlines."""
+    settings: GraphSettings
+
+    def across(self, sketches: Matrix, seen: Matrix) -> Edges:
+        """The cross relation as of now. `sketches` [n, 64] holds the mean execution of the nodes with `seen` [n] > 0."""
+        execution, known = self.executions(sketches, seen)
+        similarity = self._blend(self.candidate_similarity, execution, known, slice(None))
+        k = min(self.settings.across_neighbours, similarity.shape[1])
+        order = np.argsort(-similarity, axis=1, kind="stable")[:, :k]
+        source = np.take_along_axis(self.candidates, order, 1)
+        target = np.repeat(np.arange(len(self.nodes)), k)
+        index, weight = symmetric(
+            source.ravel(), target, np.take_along_axis(similarity, order, 1).ravel(), len(self.nodes)
+        )
+        return Edges(index, weight)
+
+    def executions(self, sketches: Matrix, seen: Matrix) -> tuple[Matrix, Matrix]:
+        """How each node's neighbours within its environment were played: unit rows [n, 64], and whether any was [n]."""
+        source, target = self.within.index
+        known = (seen > 0).astype(np.float32)
+        share = self.within.similarity * known[source]
+        total = np.zeros((len(self.nodes), SKETCH), dtype=np.float32)
+        used = np.flatnonzero(share)
+        np.add.at(total, target[used], share[used, None] * sketches[source[used]])
+        rows = unit_rows(total)
+        return rows, (np.abs(rows).sum(1) > 0).astype(np.float32)
+
+    def _blend(self, outline: Matrix, execution: Matrix, known: Matrix, rows: slice) -> Matrix:
+        """Outline and execution mixed where both ends' executions are known, else outline alone."""
+        weight = self.settings.execution_weight
+        theirs = self.candidates[rows]
+        both = weight * known[rows, None] * known[theirs]
+        played = np.einsum("nd,ncd->nc", execution[rows], execution[theirs])
+        return ((1 - both) * outline + both * played).astype(np.float32)
+
+
+def build_graph(nodes: Sequence[NodeProfile], settings: GraphSettings) -> Graph:
+    """The graph of these nodes, whatever their order."""
+    nodes = sorted(nodes, key=lambda node: (node.environment, node.key))
+    groups = [list(members) for _, members in groupby(nodes, key=lambda node: node.environment)]
+    environment = np.repeat(np.arange(len(groups)), [len(group) for group in groups])
+    text = embed_texts([node.text for node in nodes], settings.text_dimensions)
+    vectors = within_vectors(groups, text, settings.text_weight)
+    index, similarity = within_edges(vectors, settings.within_neighbours)
+    raw = outlines(nodes)
+    outline = unit_rows(raw - raw.mean(0)) if len(nodes) else raw
+    search = spread_neighbours if len(nodes) < EXACT_BELOW else indexed_neighbours
+    candidates, candidate_similarity = search(
+        outline, environment, CANDIDATES * settings.across_neighbours, settings.across_per_environment
+    )
+    return Graph(
+        nodes=tuple(nodes),
+        environment=environment,
+        environments=tuple(group[0].environment for group in groups),
+        text=text,
+        outline=outline,
+        features=standardised(np.hstack([text, raw])),
+        within_vectors=np.concatenate(vectors) if vectors else np.zeros((0, 1), dtype=np.float32),
+        within=Edges(index, similarity),
+        candidates=candidates,
+        candidate_similarity=candidate_similarity,
+        settings=settings,
+    )
+
+
+def standardised(matrix: Matrix) -> Matrix:
+    """Columns of mean 0 and deviation 1; constant ones are left out."""
+    deviation = matrix.std(0)
+    used = deviation > 1e-6
+    return ((matrix[:, used] - matrix[:, used].mean(0)) / deviation[used]).astype(np.float32)

@@ -1,0 +1,169 @@
+"""The variance model: relation-typed message passing that infers a node's rewards from its neighbours'."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.nn import MessagePassing
+
+from envsched.graph.build import Edges
+
+SPREAD = 6.0
+"""Largest distance of a predicted logit from the pool's."""
+CARRIED = 7
+"""Channels of what a node tells: log-odds and their square, and `Inputs.other`."""
+SHARPNESS = 6.0
+"""How fast the weight of an edge falls with similarity."""
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What the model reads. A node with 0 trials says nothing, whether never rolled out or hidden."""
+
+    features: Tensor
+    """[n, d]: static, standardised."""
+    environment: Tensor
+    """int64 [n], sorted."""
+    relations: Mapping[str, Tensor]
+    """Symmetric weights as sparse CSR matrices [n, n], by relation (`adjacency`)."""
+    successes: Tensor
+    """[n]"""
+    trials: Tensor
+    """[n]"""
+    other: Tensor
+    """[n, 5]"""
+
+    def hide(self, nodes: Tensor) -> Inputs:
+        """The same without the statistics of `nodes`, bool [n]."""
+        shown = (~nodes).to(self.trials.dtype)
+        return Inputs(
+            self.features,
+            self.environment,
+            self.relations,
+            self.successes * shown,
+            self.trials * shown,
+            self.other * shown[:, None],
+        )
+
+
+def adjacency(edges: Edges, nodes: int) -> Tensor:
+    """Sparse CSR [nodes, nodes] with exp(SHARPNESS x (similarity - 1)) for every edge."""
+    source, target = torch.from_numpy(edges.index)
+    weight = torch.exp(SHARPNESS * (torch.from_numpy(edges.similarity) - 1))
+    starts = torch.zeros(nodes + 1, dtype=torch.long)
+    starts[1:] = torch.bincount(target, minlength=nodes).cumsum(0)
+    return torch.sparse_csr_tensor(starts, source, weight, (nodes, nodes))
+
+
+class SymmetricProduct(torch.autograd.Function):
+    """adjacency @ x. The adjacency is symmetric, so that the gradient needs no transposed copy of it."""
+
+    @staticmethod
+    def forward(ctx: Any, adjacency: Tensor, x: Tensor) -> Tensor:
+        ctx.adjacency = adjacency
+        return adjacency @ x
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[None, Tensor]:  # type: ignore[override]
+        return None, ctx.adjacency @ gradient
+
+
+class EvidenceSum(MessagePassing):
+    """Sums what neighbours tell, weighted by similarity and evidence."""
+
+    def __init__(self) -> None:
+        super().__init__(aggr="sum")
+
+    def forward(self, values: Tensor, evidence: Tensor, adjacency: Tensor) -> tuple[Tensor, Tensor]:
+        """Weighted sums of `values` [n, c] over neighbours with `evidence` [n], and the sums of weights [n]."""
+        stacked = torch.cat([values * evidence[:, None], evidence[:, None]], dim=1)
+        total = self.propagate(adjacency, x=stacked)
+        return total[:, :-1], total[:, -1]
+
+    def message_and_aggregate(self, edge_index: Tensor, x: Tensor) -> Tensor:
+        return SymmetricProduct.apply(edge_index, x)
+
+
+class EnvironmentSum(nn.Module):
+    """The same over all other nodes of a node's environment, through one pooled row each."""
+
+    def forward(self, values: Tensor, evidence: Tensor, environment: Tensor) -> tuple[Tensor, Tensor]:
+        """As `EvidenceSum`, with weight 1; a node's own part is taken out again."""
+        stacked = torch.cat([values * evidence[:, None], evidence[:, None]], dim=1)
+        pooled = stacked.new_zeros(int(environment[-1]) + 1, stacked.shape[1]).index_add(
+            0, environment, stacked
+        )
+        total = pooled[environment] - stacked
+        return total[:, :-1], total[:, -1].clamp(min=0)
+
+
+class Round(nn.Module):
+    """Gathers along every relation by itself and mixes what comes back through a gate each."""
+
+    def __init__(self, width: int, relations: Sequence[str]) -> None:
+        super().__init__()
+        self.gather = nn.ModuleDict(
+            {name: EnvironmentSum() if name == "environment" else EvidenceSum() for name in relations}
+        )
+        self.read = nn.ModuleDict({name: nn.Linear(CARRIED + 1, width) for name in relations})
+        self.gate = nn.ModuleDict({name: nn.Linear(width + 1, 1) for name in relations})
+        self.shrink = nn.ParameterDict({name: nn.Parameter(torch.tensor(0.5)) for name in relations})
+        self.trust = nn.ParameterDict({name: nn.Parameter(torch.tensor(0.6)) for name in relations})
+
+    def forward(
+        self, values: Tensor, evidence: Tensor, hidden: Tensor, inputs: Inputs
+    ) -> tuple[Tensor, Tensor]:
+        """What to add to the log-odds [n] and to the hidden state [n, width]."""
+        odds, state = torch.zeros_like(evidence), torch.zeros_like(hidden)
+        for name, gather in self.gather.items():
+            where = inputs.environment if name == "environment" else inputs.relations[name]
+            total, weight = gather(values, evidence, where)
+            mean = total / (weight + nn.functional.softplus(self.shrink[name]))[:, None]
+            amount = torch.log1p(weight)[:, None]
+            gate = torch.sigmoid(self.gate[name](torch.cat([hidden, amount], 1)))
+            odds = odds + self.trust[name] * gate[:, 0] * mean[:, 0]
+            state = state + gate * self.read[name](torch.cat([mean, amount], 1))
+        return odds, nn.functional.silu(state)
+
+
+class VarianceModel(nn.Module):
+    """Mean and certainty of every node's rewards.
+
+    Log-odds start at the pool's. Round 1 adds what neighbours have seen, later rounds what was inferred of them,
+    so that a node two hops from any evidence still hears of it.
+    """
+
+    def __init__(self, features: int, width: int, rounds: int, relations: Sequence[str], seed: int) -> None:
+        super().__init__()
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            self.enter = nn.Sequential(nn.Linear(features, width), nn.SiLU(), nn.Linear(width, width))
+            self.rounds = nn.ModuleList(Round(width, relations) for _ in range(rounds))
+            self.leave = nn.Linear(width, 2)
+            self.enough = nn.Parameter(torch.tensor(4.0))
+            self.strength = nn.Parameter(torch.tensor(0.7))
+            nn.init.normal_(self.leave.weight, std=0.02)
+            nn.init.zeros_(self.leave.bias)
+
+    def forward(self, inputs: Inputs) -> tuple[Tensor, Tensor]:
+        """Prior mean in (0, 1) and the rollouts that it is worth, in [0.1, 400]; each [n]."""
+        pool = (inputs.successes.sum() + 0.5) / (inputs.trials.sum() + 1)
+        centre = torch.logit(pool)
+        own = torch.log((inputs.successes + pool) / (inputs.trials - inputs.successes + 1 - pool)) - centre
+        evidence = inputs.trials / (inputs.trials + nn.functional.softplus(self.enough))
+        hidden = self.enter(inputs.features)
+        odds = self.leave(hidden)[:, 0]
+        for number, step in enumerate(self.rounds):
+            # Later rounds speak for every node: by its record as far as it goes, by inference for the rest.
+            told = own if number == 0 else evidence * own + (1 - evidence) * odds
+            values = torch.cat([told[:, None], told[:, None] ** 2, inputs.other], dim=1)
+            more, state = step(values, evidence if number == 0 else torch.ones_like(evidence), hidden, inputs)
+            odds, hidden = odds + more, hidden + state
+        last = self.leave(hidden)
+        odds = centre + (odds + last[:, 0]).clamp(-SPREAD, SPREAD)
+        strength = torch.exp((self.strength + last[:, 1]).clamp(-2.3, 6.0))
+        return torch.sigmoid(odds.clamp(-9, 9)), strength
