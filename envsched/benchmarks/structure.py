@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from envsched.benchmarks.learner import Calls
+from envsched.benchmarks.learner import RANGE, Calls
 from envsched.benchmarks.suite import KINDS, THEMES, TOPICS, Integers, Suite
 
 Floats = npt.NDArray[np.float64]
@@ -24,6 +24,11 @@ DEPTH = 0.5
 RANDOM_SKILLS = 300
 INTERFERENCE = 1.0
 """Standard deviation of a loading over its mean."""
+GENERAL_SKILLS = 64
+LEANINGS = 4
+"""General skills that a call leans on."""
+LEANING = 2.0
+"""Loading of each."""
 CALL_SPREAD = 0.7
 """Standard deviation of the logits of a task's calls around their common level."""
 Quantiles = Sequence[tuple[float, float]]
@@ -96,15 +101,24 @@ def starting_logits(hardness: Floats, quantiles: Quantiles) -> Floats:
 
 
 def make_calls(suite: Suite, chosen: Skills, logits: Floats, rng: np.random.Generator) -> Calls:
-    """Calls that, with theta at zero, give each task its starting probability of success.
+    """Calls that, with all gains at zero, give each task its starting probability of success.
 
-    A call's loadings on its K skills are (1 + INTERFERENCE · normal) / K: what helps most calls hurts a few.
+    A call's loadings on the K skills it is taught are (1 + INTERFERENCE · normal) / K: what helps most calls
+    hurts a few. Beside them it leans on general skills.
     """
-    shape = (*suite.tools.shape, len(chosen.indices))
-    loadings = (1 + INTERFERENCE * rng.normal(size=shape)) / shape[2]
-    own = CALL_SPREAD * rng.normal(size=suite.tools.shape)
-    blank = Calls(chosen.stacked, loadings, -own, suite.lengths)
-    return Calls(chosen.stacked, loadings, -(own + _level(blank, logits)[:, None]), suite.lengths)
+    shape = suite.tools.shape
+    taught = (1 + INTERFERENCE * rng.normal(size=(*shape, len(chosen.indices)))) / len(chosen.indices)
+    general = sum(chosen.sizes) + rng.integers(GENERAL_SKILLS, size=(*shape, LEANINGS))
+    used = np.concatenate([chosen.stacked, general], axis=2)
+    loadings = np.concatenate([taught, np.full(general.shape, LEANING)], axis=2)
+    own = CALL_SPREAD * rng.normal(size=shape)
+    blank = Calls(used, loadings, -own, suite.lengths)
+    return Calls(used, loadings, -(own + _level(blank, logits)[:, None]), suite.lengths)
+
+
+def aims(chosen: Skills) -> Floats:
+    """Where each skill of theta is best: those of the relations, then the general ones."""
+    return np.repeat([RANGE, 0.0], [sum(chosen.sizes), GENERAL_SKILLS])
 
 
 def _level(calls: Calls, logits: Floats) -> Floats:

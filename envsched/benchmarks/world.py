@@ -8,13 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from envsched.benchmarks.learner import Adam, Floats, Integers, play, policy_gradient, progress
+from envsched.benchmarks.learner import Floats, Integers, Policy, play, progress
 from envsched.benchmarks.profiles import make_profiles
 from envsched.benchmarks.structure import (
     RELATIONS,
     START,
     Quantiles,
     Relation,
+    aims,
     hardness,
     make_calls,
     skills,
@@ -52,7 +53,7 @@ class WorldKind:
     relations: tuple[Relation, ...] = RELATIONS
     """What decides which tasks are hard, and which are learnt together."""
     quantiles: Quantiles = START
-    rate: float = 0.05
+    rate: float = 0.25
     """Adam's learning rate."""
     graded: bool = False
     """Whether the reward grows with the share of calls done, from DO_NOTHING on."""
@@ -106,7 +107,7 @@ class World:
         luck = rng.random(shape, dtype=np.float32)[rows]
         retried = rng.random(shape[:2], dtype=np.float32)[rows] < RETRY
         tokens = rng.integers(*CALL_TOKENS, size=shape[:2])[rows]
-        done = play(self._calls.rows(rows).probabilities(self._policy.theta), luck)
+        done = play(self._calls.rows(rows).probabilities(self._policy.gains), luck)
         return [
             self._outcome(int(row), step, *parts)
             for row, *parts in zip(rows, done.tolist(), retried.tolist(), tokens.tolist(), strict=True)
@@ -119,8 +120,8 @@ class World:
             advantages = [group_advantages(group.rewards, group.errored, True) for group in learnt]
             calls = self._calls.rows(self._rows([group.key for group in learnt]))
             done = np.array([[_calls_done(trace) for trace in group.traces] for group in learnt])
-            gradient = policy_gradient(calls, self._policy.theta, done, np.array(advantages), self.batch_size)
-            self._policy.ascend(gradient)
+            rng = np.random.default_rng([self.seed, 3, self.step])
+            self._policy.update(calls, done, np.array(advantages), self.batch_size, rng)
         self.step += 1
 
     def level(self) -> float:
@@ -155,7 +156,7 @@ class World:
         logits = starting_logits(hardness(suite, self.kind.relations, rng), self.kind.quantiles)
         chosen = skills(suite, self.kind.relations, rng)
         self._calls = make_calls(suite, chosen, logits, rng)
-        self._policy = Adam(sum(chosen.sizes), self.kind.rate)
+        self._policy = Policy(aims(chosen), self.kind.rate)
         self._kinds = [
             tuple(KINDS[kind] for kind in kinds[:length])
             for kinds, length in zip(suite.kinds.tolist(), suite.lengths.tolist(), strict=True)
@@ -180,7 +181,7 @@ class World:
 
     def _moments(self, rows: Integers) -> tuple[Floats, Floats]:
         """Mean and variance of the reward of a rollout."""
-        chance = progress(self._calls.rows(rows).probabilities(self._policy.theta))
+        chance = progress(self._calls.rows(rows).probabilities(self._policy.gains))
         rewards = self._rewards[rows]
         mean = (chance * rewards).sum(axis=1)
         return mean, (chance * (rewards - mean[:, None]) ** 2).sum(axis=1)
