@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -67,17 +68,26 @@ def calibration_error(predicted: Floats, observed: Floats, bins: int = 10) -> fl
     return float(np.abs(gaps).sum() / len(predicted))
 
 
-def interval(
-    samples: int, statistic: Callable[[npt.NDArray[np.int64]], float], share: float = 0.95
-) -> tuple[float, float]:
-    """Percentile bootstrap interval of `statistic`, a function of the indices drawn from range(samples).
+@dataclass(frozen=True)
+class Estimate:
+    """A number with its 95 % bootstrap interval; all nan where there is none."""
 
-    Resamples on which it is nan are left out; (nan, nan) if it is so on all.
+    mean: float
+    low: float
+    high: float
+
+
+def estimate(statistic: Callable[..., Floats], *samples: Floats) -> Estimate:
+    """`statistic` of paired samples with its percentile bootstrap interval over 2,000 resamples of the pairs.
+
+    It reduces the last axis of its arguments, one each of `samples`. Resamples on which it is not finite are
+    left out.
     """
-    rng = np.random.default_rng(0)
-    values = np.array([statistic(rng.integers(samples, size=samples)) for _ in range(RESAMPLES)])
-    values = values[~np.isnan(values)]
-    if not len(values):
-        return float("nan"), float("nan")
-    low, high = np.quantile(values, [(1 - share) / 2, (1 + share) / 2])
-    return float(low), float(high)
+    value = float(statistic(*samples)) if len(samples[0]) else float("nan")
+    if not np.isfinite(value):
+        return Estimate(*[float("nan")] * 3)
+    count = len(samples[0])
+    drawn = np.random.default_rng(0).integers(count, size=(RESAMPLES, count))
+    values = statistic(*(sample[drawn] for sample in samples))
+    low, high = np.quantile(values[np.isfinite(values)], [0.025, 0.975])
+    return Estimate(value, float(low), float(high))

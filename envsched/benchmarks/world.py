@@ -53,7 +53,7 @@ class WorldKind:
     relations: tuple[Relation, ...] = RELATIONS
     """What decides which tasks are hard, and which are learnt together."""
     quantiles: Quantiles = START
-    rate: float = 0.25
+    rate: float = 0.3
     """Adam's learning rate."""
     graded: bool = False
     """Whether the reward grows with the share of calls done, from DO_NOTHING on."""

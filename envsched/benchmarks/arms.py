@@ -1,0 +1,51 @@
+"""What is compared: schedulers by name, with options where an arm is a variant of one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from envsched.benchmarks.world import World
+from envsched.scheduling.baselines.oracle import Oracle
+from envsched.scheduling.registry import SCHEDULERS, make_scheduler
+from envsched.scheduling.scheduler import Scheduler
+
+ORACLE = "oracle"
+ARMS: Mapping[str, tuple[str, Mapping[str, Any]]] = {}
+"""Variants: name to the scheduler's name and its options. Every scheduler as it is is an arm as well."""
+
+
+@dataclass(frozen=True)
+class Arm:
+    """A scheduler with options."""
+
+    name: str
+    scheduler: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def module(self) -> str:
+        """Where the scheduler is defined."""
+        return Oracle.__module__ if self.scheduler == ORACLE else SCHEDULERS[self.scheduler].split(":")[0]
+
+    def make(self, world: World, seed: int, group_size: int = 8) -> Scheduler:
+        """A new scheduler over the world's pool. Only the oracle is told the truth."""
+        if self.scheduler == ORACLE:
+            return Oracle(world.nodes, seed, group_size, truth=world.truth)
+        return make_scheduler(self.scheduler, world.nodes, seed, group_size, **self.options)
+
+
+def arm_names() -> list[str]:
+    """All arms there are: the references first."""
+    return list(dict.fromkeys(["uniform", ORACLE, *sorted(SCHEDULERS), *sorted(ARMS)]))
+
+
+def find_arm(name: str) -> Arm:
+    """The arm called `name`; ValueError lists the names there are."""
+    if name in ARMS:
+        scheduler, options = ARMS[name]
+        return Arm(name, scheduler, options)
+    if name == ORACLE or name in SCHEDULERS:
+        return Arm(name, name)
+    raise ValueError(f"arm: found {name!r}; allowed: {', '.join(arm_names())}")
