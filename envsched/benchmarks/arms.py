@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from envsched.benchmarks.world import World
+from envsched.graph.profile import NodeProfile
 from envsched.scheduling.baselines.oracle import Oracle
 from envsched.scheduling.registry import SCHEDULERS, make_scheduler
 from envsched.scheduling.scheduler import Scheduler
@@ -33,7 +34,11 @@ class Arm:
         """A new scheduler over the world's pool. Only the oracle is told the truth."""
         if self.scheduler == ORACLE:
             return Oracle(world.nodes, seed, group_size, truth=world.truth)
-        return make_scheduler(self.scheduler, world.nodes, seed, group_size, **self.options)
+        return self.make_for(world.nodes, seed, group_size)
+
+    def make_for(self, nodes: Sequence[NodeProfile], seed: int, group_size: int = 8) -> Scheduler:
+        """A new scheduler over nodes of which nobody knows the truth; ValueError for the oracle."""
+        return make_scheduler(self.scheduler, nodes, seed, group_size, **self.options)
 
 
 def arm_names() -> list[str]:

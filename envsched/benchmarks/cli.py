@@ -49,6 +49,28 @@ def scheduler(
         raise typer.Exit(1)
 
 
+@app.command()
+def replay(
+    run: Annotated[Path, typer.Argument(help="Run directory with a history.")],
+    arms: Annotated[str, typer.Option(help="Schedulers that predict, comma-separated.")],
+    seed: Annotated[int, typer.Option(min=0, help="Of the schedulers.")] = 0,
+) -> None:
+    """Score what schedulers would have predicted in a recorded run, each step from the steps before."""
+    from envsched.benchmarks.arms import find_arm
+    from envsched.benchmarks.replay import read_run
+    from envsched.benchmarks.replay import replay as replay_history
+
+    try:
+        found = [find_arm(name) for name in _names(arms, "arms")]
+        nodes, groups = read_run(run)
+        for arm in found:
+            scores = replay_history(arm.make_for(nodes, seed), groups).scores()
+            typer.echo(f"{arm.name}: " + ", ".join(f"{name} {value:.4g}" for name, value in scores.items()))
+    except (ValueError, FileNotFoundError) as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(2) from None
+
+
 def _names(text: str, what: str) -> list[str]:
     """The names in a comma-separated list; those there are for `all`."""
     if text != "all":
