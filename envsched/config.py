@@ -149,7 +149,7 @@ class UpdateSettings(Block):
 class GraphSettings(Block):
     """Which nodes are neighbours."""
 
-    text_dimensions: Annotated[int, Field(ge=1, le=512)] = 48
+    text_dimensions: Annotated[int, Field(ge=1, le=512)] = 192
     """Of the embeddings of the instructions."""
     within_neighbours: Positive = 12
     """Nearest nodes of the same environment."""
@@ -169,13 +169,13 @@ class VarianceSettings(Block):
 
     half_life: Annotated[float, Field(gt=0)] = 16.0
     """Policy steps after which evidence counts half."""
-    width: Annotated[int, Field(ge=2, le=256)] = 16
+    width: Annotated[int, Field(ge=2, le=256)] = 8
     """Hidden channels."""
     rounds: Annotated[int, Field(ge=1, le=4)] = 2
     """Rounds of message passing."""
-    fit_steps: Annotated[int, Field(ge=0)] = 20
+    fit_steps: Annotated[int, Field(ge=0)] = 10
     """Optimiser steps after each batch."""
-    learning_rate: Annotated[float, Field(gt=0, le=1)] = 0.01
+    learning_rate: Annotated[float, Field(gt=0, le=1)] = 0.003
     """Of AdamW."""
     weight_decay: Annotated[float, Field(ge=0)] = 0.01
     """Of AdamW."""

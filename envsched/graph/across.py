@@ -27,28 +27,21 @@ SKETCH = 64
 
 
 def outlines(nodes: Sequence[NodeProfile]) -> Matrix:
-    """Rows [n, d]: operation kinds of the tools a task touches and of those on offer, how much it asks, and the
+    """Rows [n, d]: the execution a task's words let expect, kinds of the tools on offer, how much it asks, and the
     number and kind of its checks."""
     return np.stack([_outline(node) for node in nodes]) if nodes else np.zeros((0, 1), dtype=np.float32)
 
 
 def _outline(node: NodeProfile) -> Matrix:
-    touched = [
-        kind for name, kind in zip(node.tools, node.kinds, strict=True) if f"tool:{name}" in node.touched
-    ]
     text = words(node.text)
     numeric = sum(any(c.isdigit() for c in check) for check in node.checks)
-    counts = (
-        len(node.checks),
-        len(text) / 4,
-        sum(word in JOINTS for word in text) + node.text.count(",") + node.text.count("\n"),
-        len(touched),
-    )
+    joints = sum(word in JOINTS for word in text) + node.text.count(",") + node.text.count("\n")
+    counts = (len(node.checks), len(text) / 4, joints, len(node.mentioned))
     blocks = [
-        _unit(_histogram(touched or node.kinds)),
+        sketch([node.expected]),
         0.5 * _unit(_histogram(node.kinds)),
-        *[_steps(math.log2(1 + count)) for count in counts],
-        np.array([numeric / max(1, len(node.checks)), float(node.graded)], dtype=np.float32),
+        *[0.5 * _steps(math.log2(1 + count)) for count in counts],
+        0.5 * np.array([numeric / max(1, len(node.checks)), float(node.graded)], dtype=np.float32),
     ]
     return np.concatenate(blocks).astype(np.float32)
 

@@ -42,8 +42,8 @@ class Graph:
     """[n, d]: unit embeddings of the instructions."""
     outline: Matrix
     """[n, d']: unit outlines of execution and reward."""
-    features: Matrix
-    """[n, d'']: what the variance model reads of a node that was never rolled out; columns of mean 0 and deviation 1."""
+    features: tuple[Matrix, ...]
+    """Blocks [n, d'']: what the variance model reads of a node that was never rolled out: text, outline."""
     within_vectors: Matrix
     """[n, d''']: inner products are similarities within an environment."""
     within: Edges
@@ -106,7 +106,7 @@ def build_graph(nodes: Sequence[NodeProfile], settings: GraphSettings) -> Graph:
         environments=tuple(group[0].environment for group in groups),
         text=text,
         outline=outline,
-        features=standardised(np.hstack([text, raw])),
+        features=(text, standardised(raw)),
         within_vectors=np.concatenate(vectors) if vectors else np.zeros((0, 1), dtype=np.float32),
         within=Edges(index, similarity),
         candidates=candidates,
@@ -116,7 +116,8 @@ def build_graph(nodes: Sequence[NodeProfile], settings: GraphSettings) -> Graph:
 
 
 def standardised(matrix: Matrix) -> Matrix:
-    """Columns of mean 0 and deviation 1; constant ones are left out."""
+    """Columns of mean 0 and equal deviation, so that rows have length 1 on average; constant ones are left out."""
     deviation = matrix.std(0)
     used = deviation > 1e-6
-    return ((matrix[:, used] - matrix[:, used].mean(0)) / deviation[used]).astype(np.float32)
+    scaled = (matrix[:, used] - matrix[:, used].mean(0)) / deviation[used]
+    return (scaled / max(1, used.sum()) ** 0.5).astype(np.float32)

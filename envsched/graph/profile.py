@@ -1,11 +1,15 @@
 """What a scheduler knows about a node before anything was rolled out."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
 from envsched.environments.spec import Node, OperationKind, key_environment
+
+MENTION = 0.5
+"""Share of a tool's name, in weight, that an instruction must have."""
 
 
 @dataclass(frozen=True)
@@ -42,14 +46,38 @@ class NodeProfile:
         return key_environment(self.key)
 
     @cached_property
+    def mentioned(self) -> tuple[str, ...]:
+        """Tools that the instruction points at, in the order in which it does.
+
+        A tool is pointed at where the instruction has its name's rarest words, by how many tools share a word.
+        """
+        sharing = Counter(word for name in self.tools for word in set(words(name)))
+        position: dict[str, int] = {}
+        for place, word in enumerate(words(self.text)):
+            position.setdefault(word, place)
+        found = []
+        for name in self.tools:
+            weights = {word: 1 / sharing[word] for word in words(name)}
+            met = [word for word in weights if word in position]
+            if sum(weights[word] for word in met) > MENTION * sum(weights.values()):
+                found.append((min(position[word] for word in met), name))
+        return tuple(name for _, name in sorted(found))
+
+    @cached_property
+    def expected(self) -> tuple[OperationKind, ...]:
+        """Operation kinds of the mentioned tools, in that order; of all tools where none is mentioned."""
+        kind = dict(zip(self.tools, self.kinds, strict=True))
+        return tuple(kind[name] for name in self.mentioned or self.tools)
+
+    @cached_property
     def touched(self) -> frozenset[str]:
-        """Tools and state entities that the task's words point at, as `tool:name` and `state:name`, and the words
-        of its checks, as `check:word`."""
-        asked = set(words(self.text)) | {word for check in self.checks for word in words(check)}
-        tools = {f"tool:{name}" for name in self.tools if asked & set(words(name))}
+        """Mentioned tools, state entities that instruction or checks name, and the words of the checks, as
+        `tool:name`, `state:name` and `check:word`."""
+        checked = {word for check in self.checks for word in words(check) if not word.isdigit()}
+        asked = checked | set(words(self.text))
+        tools = {f"tool:{name}" for name in self.mentioned}
         state = {f"state:{name}" for name in self.state if asked & set(words(name))}
-        checks = {f"check:{word}" for check in self.checks for word in words(check) if not word.isdigit()}
-        return frozenset(tools | state | checks)
+        return frozenset(tools | state | {f"check:{word}" for word in checked})
 
 
 def profile(node: Node, graded: bool = False) -> NodeProfile:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import torch
 
 from envsched.config import GraphSettings, ScheduleSettings, VarianceSettings
 from envsched.graph.across import SKETCH, sketch
@@ -15,12 +13,11 @@ from envsched.graph.build import Edges
 from envsched.graph.neighbours import Matrix
 from envsched.graph.profile import NodeProfile
 from envsched.history.outcome import GroupOutcome
+from envsched.scheduling.alerts import CLEAR, RAISE, always_errs, broken_probability
 from envsched.scheduling.predictive import Predictive
-from envsched.scheduling.scheduler import Prediction
-from envsched.variance.evidence import Evidence, gather
-from envsched.variance.fit import fit
-from envsched.variance.model import Inputs, VarianceModel, adjacency
-from envsched.variance.posterior import Posterior, combine
+from envsched.scheduling.scheduler import Alert, Batch, Prediction
+from envsched.variance.posterior import Posterior
+from envsched.variance.predictor import Predictor, decode_array, encode_array
 
 
 class EnvSched(Predictive):
@@ -38,52 +35,60 @@ class EnvSched(Predictive):
         graph: GraphSettings | None = None,
         variance: VarianceSettings | None = None,
     ) -> None:
-        self.variance_settings = variance or VarianceSettings()
-        self.model: VarianceModel | None = None
+        variance = variance or VarianceSettings()
+        self.predictor = Predictor(variance, group_size, seed)
         self.sketches: dict[str, Matrix] = {}
-        """Mean execution of each node rolled out so far."""
-        self.rebuilt = self.fitted = -1
-        """Steps for which the graph was rebuilt and the model trained."""
-        self.loss = float("nan")
-        super().__init__(nodes, seed, group_size, schedule, graph, self.variance_settings.half_life)
+        """Mean execution of each node rolled out so far, [64]."""
+        self.errors: dict[str, str] = {}
+        """Latest error text of each environment that had one."""
+        self.alerted: dict[str, Alert] = {}
+        """Alerts that stand, by environment."""
+        self._rebuilt = -1
+        super().__init__(nodes, seed, group_size, schedule, graph, variance.half_life)
 
     def update(self, added: Sequence[NodeProfile] = (), removed: Sequence[str] = ()) -> None:
         """Change the pool; statistics and what the model has learnt stay."""
         super().update(added, removed)
         self.sketches = {key: row for key, row in self.sketches.items() if key in self.nodes}
-        self.row = {key: row for row, key in enumerate(self.keys)}
-        self.within_adjacency = adjacency(self.graph.within, len(self.keys))
-        self.rebuilt = self.fitted = -1
-        self._rebuild()
+        here = set(self.graph.environments)
+        self.alerted = {name: alert for name, alert in self.alerted.items() if name in here}
+        self._row = {key: row for row, key in enumerate(self.keys)}
+        self._rebuilt = -1
+        self.predictor.place(self.graph)
 
     def observe(self, groups: Sequence[GroupOutcome]) -> None:
         """Take in finished groups, in any order, also late ones."""
         super().observe(groups)
         for group in sorted(groups, key=lambda group: (group.key, group.drawn_step)):
-            if group.key in self.row and any(group.traces):
-                new = sketch(group.traces)
+            if group.key not in self._row:
+                continue
+            if any(group.traces):
+                new = sketch(group.traces).astype(np.float16)
                 old = self.sketches.get(group.key)
-                self.sketches[group.key] = (new if old is None else (old + new) / 2).astype(np.float16)
+                self.sketches[group.key] = new if old is None else ((old + new) / 2).astype(np.float16)
+            if group.error:
+                self.errors[self.nodes[group.key].environment] = group.error
 
     def rebuild_graph(self, step: int) -> Edges:
         """Bring the cross-environment relation up to date with the executions observed before `step`."""
-        if self.rebuilt != step:
-            self._rebuild()
-            self.rebuilt = step
-        return self.across
+        if self._rebuilt != step:
+            rows = np.zeros((len(self.keys), SKETCH), dtype=np.float32)
+            seen = np.zeros(len(self.keys), dtype=np.float32)
+            for key, values in self.sketches.items():
+                rows[self._row[key]], seen[self._row[key]] = values, 1
+            self.predictor.connect(self.graph.across(rows, seen))
+            self._rebuilt = step
+        return self.predictor.across
 
     def fit_variance(self, step: int) -> float:
         """Train the variance model on the groups observed before `step`; its loss, in nats a rollout."""
-        if self.fitted != step:
-            inputs = self.inputs(self.evidence(step))
-            self.loss = fit(self._model(inputs), inputs, self.variance_settings, self.seed * 1_000_003 + step)
-            self.fitted = step
-        return self.loss
-
-    def next_batch(self, size, step):  # type: ignore[no-untyped-def]
-        """Exactly `size` distinct nodes; ScheduleError where that is impossible."""
         self.rebuild_graph(step)
+        return self.predictor.fit(self.table(step), self.order, step)
+
+    def next_batch(self, size: int, step: int) -> Batch:
+        """Exactly `size` distinct nodes; ScheduleError where that is impossible."""
         self.fit_variance(step)
+        self._look_for_broken(step)
         return super().next_batch(size, step)
 
     def predict(self, step: int) -> Prediction:
@@ -92,56 +97,70 @@ class EnvSched(Predictive):
         return Prediction(posterior.mean, posterior.variance, posterior.informative(self.group_size))
 
     def posterior(self, step: int) -> Posterior:
-        """The graph's prediction as a prior, combined with each node's own record."""
-        evidence = self.evidence(step)
-        mean, strength = self.prior(evidence)
-        own = float(self.variance_settings.own_evidence)
-        return combine(mean, strength, own * evidence.successes, own * evidence.trials, evidence.ratio)
+        """Belief about every node's mean reward, in the order of `keys`."""
+        self.rebuild_graph(step)
+        return self.predictor.posterior(self.table(step), self.order)
 
-    def prior(self, evidence: Evidence):  # type: ignore[no-untyped-def]
-        inputs = self.inputs(evidence)
-        with torch.no_grad():
-            mean, strength = self._model(inputs)(inputs)
-        return mean.double().numpy(), strength.double().numpy()
+    def alerts(self) -> list[Alert]:
+        """Environments that look broken rather than hard, by name."""
+        return [self.alerted[name] for name in sorted(self.alerted)]
 
-    def evidence(self, step: int) -> Evidence:
-        """What is known of every node, as of `step`."""
-        return gather(self.statistics.table(step), self.order, self.graph.environment, self.group_size)
+    def urgent(self) -> Sequence[int]:
+        """Environments under alert: one task of each is tried every step, so that a repair shows at once."""
+        return [self.graph.environments.index(name) for name in sorted(self.alerted)]
 
-    def inputs(self, evidence: Evidence) -> Inputs:
-        """The graph and the evidence as tensors."""
-        return Inputs(
-            features=torch.from_numpy(self.graph.features),
-            environment=torch.from_numpy(self.graph.environment),
-            relations={"within": self.within_adjacency, "across": self.across_adjacency},
-            successes=torch.from_numpy(evidence.successes).float(),
-            trials=torch.from_numpy(evidence.trials).float(),
-            other=torch.from_numpy(evidence.other).float(),
-        )
+    def metrics(self) -> dict[str, float]:
+        """Edges, loss of the variance model, and how many alerts stand."""
+        return {
+            "graph/within_edges": float(self.graph.within.similarity.size),
+            "graph/across_edges": float(self.predictor.across.similarity.size),
+            "variance/loss": self.predictor.loss,
+            "schedule/alerts": float(len(self.alerted)),
+        }
 
-    def _rebuild(self) -> None:
-        rows = np.zeros((len(self.keys), SKETCH), dtype=np.float32)
-        seen = np.zeros(len(self.keys), dtype=np.float32)
-        for key, values in self.sketches.items():
-            rows[self.row[key]], seen[self.row[key]] = values, 1
-        self.across = self.graph.across(rows, seen)
-        self.across_adjacency = adjacency(self.across, len(self.keys))
-
-    def _model(self, inputs: Inputs) -> VarianceModel:
-        if self.model is None or self.model.enter[0].in_features != inputs.features.shape[1]:
-            v = self.variance_settings
-            self.model = VarianceModel(inputs.features.shape[1], v.width, v.rounds, v.relations, self.seed)
-        return self.model
+    def _look_for_broken(self, step: int) -> None:
+        """Raise and clear alerts."""
+        table = self.table(step)
+        known = self.predictor.known(table, self.order)
+        bounds = np.searchsorted(self.graph.environment, np.arange(len(self.graph.environments) + 1))
+        for name, low, high in zip(self.graph.environments, bounds[:-1], bounds[1:], strict=True):
+            part = slice(low, high)
+            trials, successes = known.evidence.trials[part], known.evidence.successes[part]
+            attempts = table.attempts[self.order[part]].astype(np.float64)
+            erring = always_errs(table.error_rate[self.order[part]], attempts)
+            if trials.sum() == 0 and not erring:
+                continue
+            elsewhere = known.base.elsewhere[part]
+            broken = broken_probability(
+                elsewhere, known.strength[part], successes, trials, known.base.environments
+            )
+            if not erring and broken < (CLEAR if name in self.alerted else RAISE):
+                self.alerted.pop(name, None)
+                continue
+            before = self.alerted.get(name)
+            self.alerted[name] = Alert(
+                environment=name,
+                measured=float(successes.sum() / max(trials.sum(), 1e-9)),
+                predicted=float(np.mean(1 / (1 + np.exp(-elsewhere)))),
+                since=before.since if before else step,
+                error=self.errors.get(name, ""),
+            )
 
     def state_dict(self) -> dict[str, Any]:
-        weights = {}
-        if self.model is not None:
-            weights = {name: _encode(value.numpy()) for name, value in self.model.state_dict().items()}
-        return {**super().state_dict(), "weights": weights}
+        """Pool, seed, statistics, executions, weights and alerts."""
+        return {
+            **super().state_dict(),
+            "sketches": {key: encode_array(row) for key, row in sorted(self.sketches.items())},
+            "predictor": self.predictor.state_dict(),
+            "errors": dict(sorted(self.errors.items())),
+            "alerted": {name: vars(alert) for name, alert in sorted(self.alerted.items())},
+        }
 
     def load_fields(self, state: Mapping[str, Any]) -> None:
-        raise NotImplementedError
-
-
-def _encode(values: np.ndarray) -> list[Any]:  # type: ignore[type-arg]
-    return [values.dtype.str, list(values.shape), base64.b64encode(values.tobytes()).decode()]
+        """Continue from `state_dict()`."""
+        super().load_fields({"statistics": state["statistics"]})
+        self.sketches = {key: decode_array(row) for key, row in state["sketches"].items()}
+        self.predictor.load_state_dict(state["predictor"])
+        self.errors = dict(state["errors"])
+        self.alerted = {name: Alert(**alert) for name, alert in state["alerted"].items()}
+        self._rebuilt = -1

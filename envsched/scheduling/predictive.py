@@ -42,7 +42,14 @@ class Predictive(Scheduler):
         self.graph_settings = graph or GraphSettings()
         self.statistics = NodeStatistics((), half_life)
         self.graph: Graph
+        self._table: tuple[int, NodeTable] | None = None
         super().__init__(nodes, seed, group_size)
+
+    def table(self, step: int) -> NodeTable:
+        """Statistics of all nodes as of `step`; rows `order` of it are those of `keys`."""
+        if self._table is None or self._table[0] != step:
+            self._table = step, self.statistics.table(step)
+        return self._table[1]
 
     @abstractmethod
     def predict(self, step: int) -> Prediction:
@@ -56,10 +63,12 @@ class Predictive(Scheduler):
         self.pattern = interaction_patterns(self.graph.outline)
         row = {key: index for index, key in enumerate(self.statistics.keys)}
         self.order = np.array([row[key] for key in self.keys], dtype=np.int64)
+        self._table = None
 
     def observe(self, groups: Sequence[GroupOutcome]) -> None:
         """Take in finished groups, in any order, also late ones."""
         self.statistics.observe(groups)
+        self._table = None
 
     def next_batch(self, size: int, step: int) -> Batch:
         """Exactly `size` distinct nodes, those of the floor last; ScheduleError where that is impossible."""
@@ -67,7 +76,7 @@ class Predictive(Scheduler):
         sizes = np.bincount(environment, minlength=len(self.graph.environments))
         quota = quotas(size, sizes, self.graph.environments, self.settings.quota)
         prediction = self.predict(step)
-        table = self.statistics.table(step)
+        table = self.table(step)
         parts = self.values(prediction, table)
         noise = generator("ties", self.seed, step).random(len(self.keys))
         value = np.sum(list(parts.values()), axis=0) + 1e-9 * noise
@@ -87,9 +96,11 @@ class Predictive(Scheduler):
             exploitation = prediction.informative
         else:
             exploitation = 2 * np.sqrt(prediction.variance)
-        counts = table.effective_count[self.order]
+        exploitation = exploitation * (1 - self._error_rate(table))
         if self.settings.cost_aware:
             exploitation = exploitation / self._relative_cost(table)
+        errored = table.attempts[self.order] * np.nan_to_num(table.error_rate[self.order])
+        counts = table.effective_count[self.order] + errored
         return {
             self.settings.value: exploitation,
             **coverage(counts, self.graph.environment, self.pattern, self.settings),
@@ -127,6 +138,14 @@ class Predictive(Scheduler):
         vectors = self.graph.within_vectors
         similarity = np.clip(vectors[low:high] @ vectors[node], 0, 1).astype(np.float64)
         return np.arange(low, high), similarity
+
+    def _error_rate(self, table: NodeTable) -> Floats:
+        """Expected share of a group's rollouts that err [n], shrunk to the environment's."""
+        attempts = table.attempts[self.order].astype(np.float64)
+        errors = attempts * np.nan_to_num(table.error_rate[self.order])
+        environment = self.graph.environment
+        theirs = np.bincount(environment, errors) / (np.bincount(environment, attempts) + 2)
+        return (errors + 2 * theirs[environment]) / (attempts + 2)
 
     def _relative_cost(self, table: NodeTable) -> Floats:
         """Expected generated tokens of a rollout over the pool's mean [n]; environments speak for unseen tasks."""
@@ -168,4 +187,5 @@ class Predictive(Scheduler):
     def load_fields(self, state: Mapping[str, Any]) -> None:
         """Continue from the statistics, and from what a subclass added."""
         self.statistics.load_state_dict(state["statistics"])
+        self._table = None
         super().load_fields({name: value for name, value in state.items() if name != "statistics"})

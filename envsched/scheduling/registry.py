@@ -19,6 +19,7 @@ SCHEDULERS = {
     "mt_grpo": "envsched.scheduling.baselines.mt_grpo:MtGrpo",
     "plr": "envsched.scheduling.baselines.plr:Plr",
     "sec": "envsched.scheduling.baselines.sec:Sec",
+    "envsched": "envsched.scheduling.envsched:EnvSched",
     "uniform": "envsched.scheduling.baselines.uniform:Uniform",
     "uniform_environments": "envsched.scheduling.baselines.uniform_environments:UniformEnvironments",
 }

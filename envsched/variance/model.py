@@ -24,8 +24,10 @@ SHARPNESS = 6.0
 class Inputs:
     """What the model reads. A node with 0 trials says nothing, whether never rolled out or hidden."""
 
-    features: Tensor
-    """[n, d]: static, standardised."""
+    base: Tensor
+    """[n]: log-odds from static features; of a node with evidence, as if its own had been left out."""
+    deviation: Tensor
+    """[n]: how far the features leave that open."""
     environment: Tensor
     """int64 [n], sorted."""
     relations: Mapping[str, Tensor]
@@ -41,7 +43,8 @@ class Inputs:
         """The same without the statistics of `nodes`, bool [n]."""
         shown = (~nodes).to(self.trials.dtype)
         return Inputs(
-            self.features,
+            self.base,
+            self.deviation,
             self.environment,
             self.relations,
             self.successes * shown,
@@ -112,7 +115,7 @@ class Round(nn.Module):
         self.read = nn.ModuleDict({name: nn.Linear(CARRIED + 1, width) for name in relations})
         self.gate = nn.ModuleDict({name: nn.Linear(width + 1, 1) for name in relations})
         self.shrink = nn.ParameterDict({name: nn.Parameter(torch.tensor(0.5)) for name in relations})
-        self.trust = nn.ParameterDict({name: nn.Parameter(torch.tensor(0.6)) for name in relations})
+        self.trust = nn.ParameterDict({name: nn.Parameter(torch.tensor(0.2)) for name in relations})
 
     def forward(
         self, values: Tensor, evidence: Tensor, hidden: Tensor, inputs: Inputs
@@ -133,17 +136,18 @@ class Round(nn.Module):
 class VarianceModel(nn.Module):
     """Mean and certainty of every node's rewards.
 
-    Log-odds start at the pool's. Round 1 adds what neighbours have seen, later rounds what was inferred of them,
-    so that a node two hops from any evidence still hears of it.
+    Log-odds start from the readout of static features. Round 1 adds by how much neighbours' records differ from
+    theirs, later rounds what was inferred of them, so that a node two hops from any evidence still hears of it.
     """
 
-    def __init__(self, features: int, width: int, rounds: int, relations: Sequence[str], seed: int) -> None:
+    def __init__(self, width: int, rounds: int, relations: Sequence[str], seed: int) -> None:
         super().__init__()
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            self.enter = nn.Sequential(nn.Linear(features, width), nn.SiLU(), nn.Linear(width, width))
+            self.enter = nn.Linear(3, width)
             self.rounds = nn.ModuleList(Round(width, relations) for _ in range(rounds))
             self.leave = nn.Linear(width, 2)
+            self.scale = nn.Parameter(torch.tensor(1.0))
             self.enough = nn.Parameter(torch.tensor(4.0))
             self.strength = nn.Parameter(torch.tensor(0.7))
             nn.init.normal_(self.leave.weight, std=0.02)
@@ -151,19 +155,23 @@ class VarianceModel(nn.Module):
 
     def forward(self, inputs: Inputs) -> tuple[Tensor, Tensor]:
         """Prior mean in (0, 1) and the rollouts that it is worth, in [0.1, 400]; each [n]."""
-        pool = (inputs.successes.sum() + 0.5) / (inputs.trials.sum() + 1)
-        centre = torch.logit(pool)
-        own = torch.log((inputs.successes + pool) / (inputs.trials - inputs.successes + 1 - pool)) - centre
+        base = inputs.base
+        own = log_odds(inputs.successes, inputs.trials) - base
         evidence = inputs.trials / (inputs.trials + nn.functional.softplus(self.enough))
-        hidden = self.enter(inputs.features)
-        odds = self.leave(hidden)[:, 0]
+        hidden = torch.tanh(self.enter(torch.stack([base, base**2 / 4, inputs.deviation], dim=1) / 2))
+        shift = torch.zeros_like(base)
         for number, step in enumerate(self.rounds):
             # Later rounds speak for every node: by its record as far as it goes, by inference for the rest.
-            told = own if number == 0 else evidence * own + (1 - evidence) * odds
+            told = own if number == 0 else evidence * own + (1 - evidence) * shift
             values = torch.cat([told[:, None], told[:, None] ** 2, inputs.other], dim=1)
             more, state = step(values, evidence if number == 0 else torch.ones_like(evidence), hidden, inputs)
-            odds, hidden = odds + more, hidden + state
+            shift, hidden = shift + more, hidden + state
         last = self.leave(hidden)
-        odds = centre + (odds + last[:, 0]).clamp(-SPREAD, SPREAD)
+        odds = self.scale * base + (shift + last[:, 0]).clamp(-SPREAD, SPREAD)
         strength = torch.exp((self.strength + last[:, 1]).clamp(-2.3, 6.0))
         return torch.sigmoid(odds.clamp(-9, 9)), strength
+
+
+def log_odds(successes: Tensor, trials: Tensor) -> Tensor:
+    """Of the mean reward, half a rollout added to either side."""
+    return torch.log((successes + 0.5) / (trials - successes + 0.5))
