@@ -22,9 +22,9 @@ TOPICS = 5 * THEMES
 """Five topics belong to each theme."""
 TEMPLATES = 8
 """Chains of calls that an environment's tasks are made from."""
-USUAL_TOPICS = 12
-"""An environment's tasks are about these many topics, so each topic occurs in several environments."""
-MUTATED = 0.3
+USUAL_TOPIC = 0.8
+"""Share of tasks that are about their template's usual topic; the others about that of another template."""
+MUTATED = 0.25
 """Share of tasks that differ from their template by one call."""
 LEAST_TASKS = 10
 
@@ -50,6 +50,7 @@ class Environment:
     templates: tuple[tuple[int, ...], ...]
     """Each a sequence of tools, as indices into `tools`."""
     topics: Integers
+    """The usual topic of each template; every topic occurs in several environments."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,8 @@ def make_suite(rng: np.random.Generator, tasks: tuple[int, ...]) -> Suite:
         first = environments[-1].first_tool + len(environments[-1].tools) if environments else 0
         environments.append(_environment(rng, first, habits))
     numbers = np.repeat(np.arange(len(tasks)), tasks)
-    chains = [_chain(rng, environments[number]) for number in numbers]
+    drawn = [_task(rng, environments[number]) for number in numbers]
+    chains = [chain for chain, _ in drawn]
     padded = np.array([chain + chain[-1:] * (MOST_CALLS - len(chain)) for chain in chains])
     tools = padded + np.array([environment.first_tool for environment in environments])[numbers][:, None]
     kinds = np.array([tool.kind for environment in environments for tool in environment.tools])
@@ -104,7 +106,7 @@ def make_suite(rng: np.random.Generator, tasks: tuple[int, ...]) -> Suite:
         tools=tools,
         kinds=kinds[tools],
         lengths=np.array([len(chain) for chain in chains]),
-        topic=np.array([rng.choice(environments[number].topics) for number in numbers]),
+        topic=np.array([topic for _, topic in drawn]),
     )
 
 
@@ -122,7 +124,7 @@ def _environment(rng: np.random.Generator, first_tool: int, habits: npt.NDArray[
     pairs = sorted({(kind, int(rng.integers(entities))) for kind in kinds})
     tools = tuple(Tool(kind, entity) for kind, entity in pairs)
     templates = tuple(_template(rng, tools, habits) for _ in range(TEMPLATES))
-    topics = rng.choice(TOPICS, size=USUAL_TOPICS, replace=False)
+    topics = rng.choice(TOPICS, size=TEMPLATES, replace=False)
     return Environment(tools, first_tool, entities, templates, topics)
 
 
@@ -140,8 +142,11 @@ def _template(
     return tuple(chain)
 
 
-def _chain(rng: np.random.Generator, environment: Environment) -> list[int]:
-    chain = list(environment.templates[rng.integers(TEMPLATES)])
+def _task(rng: np.random.Generator, environment: Environment) -> tuple[list[int], int]:
+    """Chain of calls and topic."""
+    template = rng.integers(TEMPLATES)
+    chain = list(environment.templates[template])
     if rng.random() < MUTATED:
         chain[rng.integers(len(chain))] = int(rng.integers(len(environment.tools)))
-    return chain
+    usual = rng.random() < USUAL_TOPIC
+    return chain, int(environment.topics[template if usual else rng.integers(TEMPLATES)])
