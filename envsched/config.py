@@ -192,16 +192,20 @@ class ScheduleSettings(Block):
 
     scheduler: str = "uniform"
     """`envsched`, or one of the baselines in `envsched/scheduling/baselines`."""
-    value: Literal["informative", "deviation"] = "informative"
-    """What is sought: the probability that a group's rewards differ, or their expected standard deviation."""
+    value: Literal["deviation", "informative"] = "deviation"
+    """What is sought: the expected standard deviation of a group's rewards (doubled, so that 1 is the most), or the
+    probability that they differ."""
+    temperature: Annotated[float, Field(ge=0)] = 1.0
+    """1 draws tasks in proportion to their value, 0 takes those with the largest, 0.5 draws by its square. Drawn by
+    deviation at 1, group-normalised advantages add up to the gradient of the mean reward over all tasks."""
     environment_coverage: Annotated[float, Field(ge=0)] = 0.05
     """Bonus of an environment never rolled out; shrinks with its effective count."""
     task_coverage: Annotated[float, Field(ge=0)] = 0.1
     """Bonus of a task never rolled out."""
     pattern_coverage: Annotated[float, Field(ge=0)] = 0.05
     """Bonus of an interaction pattern never rolled out."""
-    similarity_penalty: Annotated[float, Field(ge=0)] = 0.1
-    """Times the largest similarity to a task already in the batch."""
+    similarity_penalty: Annotated[float, Field(ge=0)] = 0.2
+    """A task's value is divided by exp(this x its largest similarity to a task already in the batch)."""
     quota: Annotated[float, Field(gt=0, le=1)] | None = None
     """Largest share of a batch that one environment may take; null for a quarter, or what it takes to fill it."""
     floor: Probability = 0.05

@@ -94,7 +94,12 @@ class EnvSched(Predictive):
     def predict(self, step: int) -> Prediction:
         """The next group of every node, from what was observed so far."""
         posterior = self.posterior(step)
-        return Prediction(posterior.mean, posterior.variance, posterior.informative(self.group_size))
+        return Prediction(
+            posterior.mean,
+            posterior.variance,
+            posterior.informative(self.group_size),
+            posterior.deviation,
+        )
 
     def posterior(self, step: int) -> Posterior:
         """Belief about every node's mean reward, in the order of `keys`."""

@@ -1,4 +1,10 @@
-"""EnvSched's selection over any prediction: exploitation, coverage, quotas, similarity penalty, floor."""
+"""EnvSched's selection over any prediction: exploitation, coverage, quotas, similarity penalty, floor.
+
+Why tasks are drawn in proportion to their predicted deviation, not simply the best taken: a group with success
+probability p and normalised advantages moves the policy along grad p / sqrt(p (1 - p)). Drawn in proportion to
+sqrt(p (1 - p)), these add up to the gradient of the mean reward over all tasks, at the least variance that a
+sampling distribution can have (importance sampling by the size of each term); the best alone are a narrower batch.
+"""
 
 from __future__ import annotations
 
@@ -78,9 +84,12 @@ class Predictive(Scheduler):
         prediction = self.predict(step)
         table = self.table(step)
         parts = self.values(prediction, table)
-        noise = generator("ties", self.seed, step).random(len(self.keys))
-        value = np.sum(list(parts.values()), axis=0) + 1e-9 * noise
-        selection = Selection(value, environment, quota, self.settings.similarity_penalty, self._similar)
+        noise = generator("draw", self.seed, step).random(len(self.keys))
+        worth = np.log(np.sum(list(parts.values()), axis=0) + 1e-12)
+        # The largest of log-values with Gumbel noise are a draw without replacement in proportion to the values.
+        chance = -np.log(-np.log(np.clip(noise, 1e-12, 1 - 1e-12)))
+        score = worth + max(self.settings.temperature, 1e-9) * chance
+        selection = Selection(score, environment, quota, self.settings.similarity_penalty, self._similar)
         reserved = min(size, math.ceil(self.settings.floor * size))
         while len(selection.choices) < size - reserved and (node := selection.best()) >= 0:
             selection.take(node)
@@ -95,7 +104,7 @@ class Predictive(Scheduler):
         if self.settings.value == "informative":
             exploitation = prediction.informative
         else:
-            exploitation = 2 * np.sqrt(prediction.variance)
+            exploitation = 2 * prediction.deviation
         exploitation = exploitation * (1 - self._error_rate(table))
         if self.settings.cost_aware:
             exploitation = exploitation / self._relative_cost(table)
@@ -167,7 +176,7 @@ class Predictive(Scheduler):
         quota: Integers,
     ) -> ScheduledTask:
         terms = {name: float(values[choice.node]) for name, values in parts.items()}
-        terms["penalty"] = -choice.penalty
+        terms["penalty"] = -sum(terms.values()) * (1 - math.exp(-choice.penalty))
         number = self.graph.environment[choice.node]
         context: dict[str, float | str] = {
             "predicted_mean": float(prediction.mean[choice.node]),

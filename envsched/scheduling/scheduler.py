@@ -54,6 +54,8 @@ class Prediction:
     """Expected variance of the rewards within a group, in [0, 0.25]."""
     informative: Floats
     """Probability that the group's rewards differ, in [0, 1]."""
+    deviation: Floats
+    """Expected standard deviation of the rewards within a group, in [0, 0.5]."""
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ class Choice:
 
     node: int
     penalty: float
-    """Taken off its value, at least 0."""
+    """Taken off its score, at least 0."""
     nearest: int
     """The most similar node chosen before it; -1 if none resembles it."""
     similarity: float
@@ -29,21 +29,21 @@ class Choice:
 
 
 class Selection:
-    """A batch being filled. Values only fall as it fills, so the best node left is always the greedy choice."""
+    """A batch being filled. Scores only fall as it fills."""
 
     def __init__(
-        self, value: Floats, environment: Integers, quota: Integers, penalty: float, similar: Similar
+        self, score: Floats, environment: Integers, quota: Integers, penalty: float, similar: Similar
     ) -> None:
-        """`value` [n] (-inf: not schedulable), `environment` [n] numbers, `quota` [environments]."""
-        self._value = value
-        self._score = value.copy()
+        """`score` [n] (-inf: not schedulable), `environment` [n] numbers, `quota` [environments]."""
+        self._initial = score
+        self._score = score.copy()
         self._environment = environment
         self._left = quota.copy()
         self._taken = np.zeros_like(quota)
         self._penalty = penalty
         self._similar = similar
-        self._closest = np.zeros(len(value))
-        self._nearest = np.full(len(value), -1, dtype=np.int64)
+        self._closest = np.zeros(len(score))
+        self._nearest = np.full(len(score), -1, dtype=np.int64)
         for number in np.flatnonzero(quota == 0):
             self._score[environment == number] = -np.inf
         self.choices: list[Choice] = []
@@ -76,7 +76,7 @@ class Selection:
         near, similarity = near[closer], similarity[closer]
         self._closest[near], self._nearest[near] = similarity, node
         open_ = np.isfinite(self._score[near])
-        self._score[near[open_]] = self._value[near[open_]] - self._penalty * similarity[open_]
+        self._score[near[open_]] = self._initial[near[open_]] - self._penalty * similarity[open_]
         self._score[node] = -np.inf
         if self._left[number] == 0:
             self._score[self._environment == number] = -np.inf

@@ -36,6 +36,13 @@ class Posterior:
         total = self.alpha + self.beta
         return self.ratio * self.alpha * self.beta / (total * (total + 1))
 
+    @property
+    def deviation(self) -> Floats:
+        """Expected standard deviation of a group's rewards: sqrt(ratio) x E[sqrt(p (1 - p))], in (0, 0.5]."""
+        total = self.alpha + self.beta
+        root = gammaln(self.alpha + 0.5) - gammaln(self.alpha) + gammaln(self.beta + 0.5) - gammaln(self.beta)
+        return np.sqrt(self.ratio) * np.exp(root) / total
+
     def informative(self, group_size: int) -> Floats:
         """Probability that the rewards of a group differ: 1 - E[p^G] - E[(1 - p)^G], in (0, 1).
 

@@ -3,6 +3,7 @@
 import numpy as np
 
 from envsched.scheduling.scheduler import Floats, Prediction
+from envsched.variance.posterior import Posterior
 
 
 def beta_prediction(alpha: Floats, beta: Floats, group_size: int) -> Prediction:
@@ -16,4 +17,5 @@ def beta_prediction(alpha: Floats, beta: Floats, group_size: int) -> Prediction:
     further = np.arange(group_size)
     all_pass = np.prod((alpha[:, None] + further) / (total[:, None] + further), axis=1)
     none_pass = np.prod((beta[:, None] + further) / (total[:, None] + further), axis=1)
-    return Prediction(alpha / total, variance, np.clip(1 - all_pass - none_pass, 0, 1))
+    deviation = Posterior(alpha, beta, np.ones_like(alpha)).deviation
+    return Prediction(alpha / total, variance, np.clip(1 - all_pass - none_pass, 0, 1), deviation)

@@ -48,7 +48,7 @@ class Oracle(Stepwise):
         all-or-nothing rewards with the same variance."""
         truth = self.truth()
         mean, variance = np.array([truth[key] for key in self.keys]).reshape(-1, 2).T
-        return Prediction(mean, variance, informative(variance, self.group_size))
+        return Prediction(mean, variance, informative(variance, self.group_size), np.sqrt(variance))
 
 
 def informative(variance: Floats, group_size: int) -> Floats:
