@@ -112,7 +112,7 @@ def markdown(rows: Sequence[Row], budget: int) -> str:
     ]
     for world in dict.fromkeys(row.world for row in rows):
         own = sorted((row for row in rows if row.world == world), key=lambda row: -row.area.mean)
-        text += ["", f"## {world}, {own[0].seeds} seeds", "", _line(head), _line(["---"] * len(head))]
+        text += ["", f"## {world}, seeds: {own[0].seeds}", "", _line(head), _line(["---"] * len(head))]
         text += [_line(_texts(row)) for row in own]
     return "\n".join(text) + "\n"
 
@@ -154,7 +154,7 @@ def _areas(courses: Sequence[Course], budget: int) -> Floats:
 
 
 def _informative(courses: Sequence[Course]) -> Floats:
-    return np.array([np.mean(course.informative[WARM_STEP:]) for course in courses])
+    return np.array([np.mean(course.informative[WARM_STEP:] or np.nan) for course in courses])
 
 
 def _spearmans(courses: Sequence[Course]) -> Floats:
