@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic_core import PydanticCustomError
 
 Positive = Annotated[int, Field(ge=1)]
 Probability = Annotated[float, Field(ge=0, le=1)]
@@ -190,7 +191,7 @@ class VarianceSettings(Block):
 class ScheduleSettings(Block):
     """Which tasks to roll out next."""
 
-    scheduler: str = "uniform"
+    scheduler: str = "envsched"
     """`envsched`, or one of the baselines in `envsched/scheduling/baselines`."""
     value: Literal["deviation", "informative"] = "deviation"
     """What is sought: the expected standard deviation of a group's rewards (doubled, so that 1 is the most), or the
@@ -214,6 +215,16 @@ class ScheduleSettings(Block):
     """Value per expected generated token, not per rollout."""
     uneven_groups: bool = False
     """Split the batch's rollouts by predicted deviation, not evenly."""
+
+    @field_validator("scheduler")
+    @classmethod
+    def _scheduler_exists(cls, name: str) -> str:
+        from envsched.scheduling.registry import SCHEDULERS
+
+        if name not in SCHEDULERS:
+            allowed = ", ".join(sorted(SCHEDULERS))
+            raise PydanticCustomError("unknown_scheduler", "allowed: {allowed}", {"allowed": allowed})
+        return name
 
 
 class EvaluateSettings(Block):

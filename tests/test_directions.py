@@ -77,6 +77,16 @@ def test_what_everybody_imports_is_light(module: str) -> None:
     assert done.stdout.split() == []
 
 
+def test_checking_a_scheduler_name_is_light() -> None:
+    code = (
+        "import sys; from envsched.config import load_settings\n"
+        "assert load_settings(None, ['schedule.scheduler=mopps']).schedule.scheduler == 'mopps'\n"
+        f"print(*sorted(set({(*HEAVY, 'scipy', 'sklearn')!r}) & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
+
+
 def test_help_needs_neither_settings_nor_rich() -> None:
     code = (
         "import sys; sys.argv = ['envsched', '--help']\n"

@@ -93,6 +93,14 @@ class Scheduler(ABC):
         self.group_size = group_size
         self.update(added=nodes)
 
+    def rebuild_graph(self, step: int) -> object:
+        """Bring a graph up to date with what was observed before `step`."""
+        return None
+
+    def fit_variance(self, step: int) -> float | None:
+        """Train a model on what was observed before `step`; its loss. None if there is none."""
+        return None
+
     @abstractmethod
     def next_batch(self, size: int, step: int) -> Batch:
         """Exactly `size` distinct nodes; ScheduleError where that is impossible.

@@ -2,8 +2,16 @@
 
 import pytest
 
+from envsched.config import load_settings
 from envsched.graph.profile import NodeProfile
-from envsched.scheduling.registry import SCHEDULERS, make_scheduler
+from envsched.scheduling.predictive import Predictive
+from envsched.scheduling.registry import (
+    SCHEDULERS,
+    make_scheduler,
+    option_names,
+    scheduler_class,
+    scheduler_from_settings,
+)
 
 
 def test_every_listed_scheduler_can_be_made_and_others_are_refused() -> None:
@@ -12,3 +20,42 @@ def test_every_listed_scheduler_can_be_made_and_others_are_refused() -> None:
         assert len(make_scheduler(name, nodes, 0).next_batch(2, 0).keys) == 2
     with pytest.raises(ValueError, match=r"found 'greedy'; allowed: .*uniform, uniform_environments"):
         make_scheduler("greedy", [], 0)
+
+
+@pytest.mark.parametrize("name", sorted(SCHEDULERS))
+def test_settings_reach_every_scheduler_that_takes_them(name: str) -> None:
+    settings = load_settings(
+        None,
+        [
+            f"schedule.scheduler={name}",
+            "schedule.floor=0.5",
+            "graph.within_neighbours=3",
+            "variance.half_life=5",
+            "train.seed=7",
+            "train.group_size=3",
+        ],
+    )
+    found = scheduler_from_settings(settings, [NodeProfile("a/x#1"), NodeProfile("b/y#2")])
+    assert type(found) is scheduler_class(name)
+    assert (found.seed, found.group_size) == (7, 3)
+    if isinstance(found, Predictive):
+        assert found.settings == settings.schedule
+        assert found.graph_settings == settings.graph
+        assert found.statistics.half_life == 5
+
+
+def test_options_are_found_where_a_class_hands_them_on() -> None:
+    class Handing(Predictive):
+        def __init__(
+            self, nodes: list[NodeProfile], seed: int, group_size: int = 8, **options: object
+        ) -> None:
+            raise NotImplementedError
+
+    class Keeping(Handing):
+        def __init__(self, nodes: list[NodeProfile], seed: int) -> None:
+            raise NotImplementedError
+
+    assert {"schedule", "graph", "half_life"} <= option_names(Handing)
+    assert not {"schedule", "graph", "half_life"} & option_names(Keeping)
+    assert {"schedule", "graph", "variance"} <= option_names(scheduler_class("envsched"))
+    assert "schedule" not in option_names(scheduler_class("uniform"))

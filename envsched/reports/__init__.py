@@ -1,0 +1,1 @@
+"""What a run looks like: numbers, tables and lines for people."""
