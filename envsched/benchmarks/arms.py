@@ -6,7 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from pydantic import BaseModel
+
 from envsched.benchmarks.world import World
+from envsched.config import GraphSettings, ScheduleSettings, VarianceSettings
 from envsched.graph.profile import NodeProfile
 from envsched.scheduling.baselines.oracle import Oracle
 from envsched.scheduling.registry import SCHEDULERS, make_scheduler
@@ -14,7 +17,13 @@ from envsched.scheduling.scheduler import Scheduler
 
 ORACLE = "oracle"
 ARMS: Mapping[str, tuple[str, Mapping[str, Any]]] = {}
-"""Variants: name to the scheduler's name and its options. Every scheduler as it is is an arm as well."""
+"""Variants: name to the scheduler's name and its options, as JSON data; an option named as one of BLOCKS is a
+block of settings. Every scheduler as it is is an arm as well."""
+BLOCKS: Mapping[str, type[BaseModel]] = {
+    "schedule": ScheduleSettings,
+    "graph": GraphSettings,
+    "variance": VarianceSettings,
+}
 
 
 @dataclass(frozen=True)
@@ -38,7 +47,11 @@ class Arm:
 
     def make_for(self, nodes: Sequence[NodeProfile], seed: int, group_size: int = 8) -> Scheduler:
         """A new scheduler over nodes of which nobody knows the truth; ValueError for the oracle."""
-        return make_scheduler(self.scheduler, nodes, seed, group_size, **self.options)
+        options = {
+            name: BLOCKS[name].model_validate(value) if name in BLOCKS else value
+            for name, value in self.options.items()
+        }
+        return make_scheduler(self.scheduler, nodes, seed, group_size, **options)
 
 
 def arm_names() -> list[str]:

@@ -45,7 +45,7 @@ class Cell:
 
     def run(self, directory: Path) -> None:
         """Run it from the start and keep the course."""
-        world = make_world(self.world, self.seed, self.batch_size)
+        world = make_world(self.world, self.seed, self.batch_size * GROUP_SIZE)
         scheduler = self.arm.make(world, self.seed, GROUP_SIZE)
         course = simulate(world, scheduler, self.steps, self.batch_size, GROUP_SIZE)
         content = {"cell": asdict(self), "course": asdict(course)}

@@ -135,13 +135,13 @@ class Policy:
         return (self._aims**2 - (self.theta - self._aims) ** 2) / (2 * RANGE)
 
     def update(
-        self, calls: Calls, done: Integers, advantages: Floats, batch_size: int, rng: np.random.Generator
+        self, calls: Calls, done: Integers, advantages: Floats, full_batch: int, rng: np.random.Generator
     ) -> None:
-        """One update on the groups of B tasks, averaged over the rollouts of `batch_size` groups."""
+        """One update on the groups of B tasks, by the sum of their gradients over `full_batch` rollouts."""
         slopes = (self._aims - self.theta) / RANGE
         gradient = policy_gradient(calls, self.gains, done, advantages) * slopes
         gradient += idle_gradient(len(self.theta), calls.lengths, done, advantages, rng)
-        self.ascend(gradient / (batch_size * done.shape[1]))
+        self.ascend(gradient / full_batch)
 
     def ascend(self, gradient: Floats) -> None:
         """One step of Adam."""

@@ -73,11 +73,11 @@ class World:
     Its clock, `step`, counts calls of `train`.
     """
 
-    def __init__(self, kind: WorldKind, seed: int, batch_size: int = 64) -> None:
-        """`batch_size` groups make a full batch; fewer give a gradient of fewer terms."""
+    def __init__(self, kind: WorldKind, seed: int, full_batch: int = 64 * 8) -> None:
+        """`full_batch` rollouts make a full batch; fewer give a gradient of fewer terms."""
         self.kind = kind
         self.seed = seed
-        self.batch_size = batch_size
+        self.full_batch = full_batch
         self.step = 0
         self._draw_tasks()
         self._draw_troubles()
@@ -99,29 +99,45 @@ class World:
         self.nodes = [self._profiles[row] for row in self._pool]
         return [self._profiles[row] for row in added]
 
-    def roll_out(self, keys: Sequence[str], step: int, group_size: int = 8) -> list[GroupOutcome]:
-        """One group of each task by the policy as it is. Late ones say so by their `observed_step`."""
-        rng = np.random.default_rng([self.seed, 1, step])
-        shape = (len(self._profiles), group_size, MOST_CALLS)
-        rows = self._rows(keys)
-        luck = rng.random(shape, dtype=np.float32)[rows]
-        retried = rng.random(shape[:2], dtype=np.float32)[rows] < RETRY
-        tokens = rng.integers(*CALL_TOKENS, size=shape[:2])[rows]
-        done = play(self._calls.rows(rows).probabilities(self._policy.gains), luck)
+    def roll_out(
+        self, keys: Sequence[str], step: int, group_size: int | Sequence[int] = 8
+    ) -> list[GroupOutcome]:
+        """One group of each task by the policy as it is; of one size, or one each.
+
+        Late ones say so by their `observed_step`.
+        """
+        rows, sizes = self._rows(keys), np.broadcast_to(group_size, len(keys)).tolist()
+        # One slab a rollout: a task's luck depends neither on the others nor on the size of its group.
+        shape = (max(sizes, default=0), len(self._profiles))
+        luck, retried, tokens = (np.random.default_rng([self.seed, 1, step, part]) for part in range(3))
+        done = play(
+            self._calls.rows(rows).probabilities(self._policy.gains),
+            luck.random((*shape, MOST_CALLS), dtype=np.float32)[:, rows].swapaxes(0, 1),
+        )
+        columns = (
+            done,
+            (retried.random(shape, dtype=np.float32)[:, rows] < RETRY).T,
+            tokens.integers(*CALL_TOKENS, size=shape)[:, rows].T,
+        )
         return [
-            self._outcome(int(row), step, *parts)
-            for row, *parts in zip(rows, done.tolist(), retried.tolist(), tokens.tolist(), strict=True)
+            self._outcome(int(row), step, *(column[place, :size].tolist() for column in columns))
+            for place, (row, size) in enumerate(zip(rows, sizes, strict=True))
         ]
 
     def train(self, groups: Sequence[GroupOutcome]) -> None:
-        """One policy update by GRPO on these groups. Groups of another size than the first: ValueError."""
+        """One policy update by GRPO on these groups, of any sizes."""
         learnt = [group for group in groups if not all(group.errored)]
         if learnt:
-            advantages = [group_advantages(group.rewards, group.errored, True) for group in learnt]
+            # Smaller groups are filled up by rollouts without an advantage, which add nothing.
+            shape = (len(learnt), max(len(group.rewards) for group in learnt))
+            done, advantages = np.zeros(shape, dtype=np.int64), np.zeros(shape)
+            for row, group in enumerate(learnt):
+                size = len(group.rewards)
+                done[row, :size] = [_calls_done(trace) for trace in group.traces]
+                advantages[row, :size] = group_advantages(group.rewards, group.errored, True)
             calls = self._calls.rows(self._rows([group.key for group in learnt]))
-            done = np.array([[_calls_done(trace) for trace in group.traces] for group in learnt])
             rng = np.random.default_rng([self.seed, 3, self.step])
-            self._policy.update(calls, done, np.array(advantages), self.batch_size, rng)
+            self._policy.update(calls, done, advantages, self.full_batch, rng)
         self.step += 1
 
     def level(self) -> float:

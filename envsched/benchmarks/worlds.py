@@ -22,8 +22,8 @@ WORLDS: Mapping[str, WorldKind] = {
 """`environment`, `topology` and `text` have one structure, `none` has none, all others have all three."""
 
 
-def make_world(name: str, seed: int, batch_size: int = 64) -> World:
-    """The world called `name`; ValueError lists the names there are."""
+def make_world(name: str, seed: int, full_batch: int = 64 * 8) -> World:
+    """The world called `name`, for batches of so many rollouts; ValueError lists the names there are."""
     if name not in WORLDS:
         raise ValueError(f"world: found {name!r}; allowed: {', '.join(WORLDS)}")
-    return World(WORLDS[name], seed, batch_size)
+    return World(WORLDS[name], seed, full_batch)

@@ -142,7 +142,7 @@ def test_an_update_pushes_a_skill_by_the_slope_of_its_gain() -> None:
     for seed in range(200):
         policy = Policy(np.array([RANGE, 0.0]), rate=0.01)
         advantages = np.array([[1.0, -1.0] * 50])
-        policy.update(calls, np.array([[1, 0] * 50]), advantages, 1, np.random.default_rng(seed))
+        policy.update(calls, np.array([[1, 0] * 50]), advantages, 100, np.random.default_rng(seed))
         moved += np.sign(policy.theta)
     assert moved[0] > 190
     assert abs(moved[1]) < 50

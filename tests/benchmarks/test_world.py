@@ -97,6 +97,19 @@ def test_luck_is_a_tasks_own_whoever_else_is_drawn() -> None:
     assert any(together[group.key] != group for group in world.roll_out(keys, 6))
 
 
+def test_groups_may_have_sizes_of_their_own() -> None:
+    world, even = make_world("mixed", 0), untouched("mixed")
+    keys = spread_keys(world, 100)
+    groups = world.roll_out(keys, 2, [4, 12] * 50)
+    for small, large, whole in zip(groups[::2], groups[1::2], even.roll_out(keys, 2, 12)[1::2], strict=True):
+        assert (len(small.rewards), len(large.rewards)) == (4, 12)
+        assert large == whole
+    assert [g.rewards for g in groups[::2]] == [g.rewards[:4] for g in even.roll_out(keys, 2)[::2]]
+    before = world.level()
+    world.train(groups)
+    assert world.level() != before
+
+
 def test_traces_tell_how_a_rollout_went() -> None:
     world = untouched("mixed")
     for group in world.roll_out([node.key for node in world.nodes][:300], 0):
