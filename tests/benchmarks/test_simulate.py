@@ -17,7 +17,9 @@ from envsched.scheduling.scheduler import Alert, Batch
 
 
 class Watched(Uniform):
-    """Uniform, with a diary; raises an alert from its third batch on."""
+    """Uniform, with a diary; draws again where a batch is not full, and alerts from its third batch on."""
+
+    rounds = 2
 
     def __init__(self, world: World) -> None:
         self.batches: list[Batch] = []
