@@ -1,4 +1,4 @@
-"""The graph of a pool of nodes: built once, its cross-environment part brought up to date with every observation."""
+"""The graph of a pool of nodes: built once, its cross relation brought up to date with observations."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Graph:
     settings: GraphSettings
 
     def across(self, sketches: Matrix, seen: Matrix) -> Edges:
-        """The cross relation as of now. `sketches` [n, 64] holds the mean execution of the nodes with `seen` [n] > 0."""
+        """The cross relation now; `sketches` [n, 64] are mean executions of the nodes with `seen` [n] > 0."""
         execution, known = self.executions(sketches, seen)
         similarity = self._blend(self.candidate_similarity, execution, known, slice(None))
         k = min(self.settings.across_neighbours, similarity.shape[1])
@@ -67,7 +67,7 @@ class Graph:
         return Edges(index, weight)
 
     def executions(self, sketches: Matrix, seen: Matrix) -> tuple[Matrix, Matrix]:
-        """How each node's neighbours within its environment were played: unit rows [n, 64], and whether any was [n]."""
+        """How neighbours within the environment were played: unit rows [n, 64], and whether any was [n]."""
         source, target = self.within.index
         known = (seen > 0).astype(np.float32)
         share = self.within.similarity * known[source]
@@ -83,7 +83,8 @@ class Graph:
         theirs = self.candidates[rows]
         both = weight * known[rows, None] * known[theirs]
         played = np.einsum("nd,ncd->nc", execution[rows], execution[theirs])
-        return ((1 - both) * outline + both * played).astype(np.float32)
+        mixed: Matrix = ((1 - both) * outline + both * played).astype(np.float32)
+        return mixed
 
 
 def build_graph(nodes: Sequence[NodeProfile], settings: GraphSettings) -> Graph:
@@ -116,8 +117,11 @@ def build_graph(nodes: Sequence[NodeProfile], settings: GraphSettings) -> Graph:
 
 
 def standardised(matrix: Matrix) -> Matrix:
-    """Columns of mean 0 and equal deviation, so that rows have length 1 on average; constant ones are left out."""
+    """Columns of mean 0 and equal deviation, rows of length 1 on average; constant columns are left out."""
+    if not len(matrix):
+        return matrix[:, :0]
     deviation = matrix.std(0)
     used = deviation > 1e-6
     scaled = (matrix[:, used] - matrix[:, used].mean(0)) / deviation[used]
-    return (scaled / max(1, used.sum()) ** 0.5).astype(np.float32)
+    rows: Matrix = (scaled / max(1, used.sum()) ** 0.5).astype(np.float32)
+    return rows

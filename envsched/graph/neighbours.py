@@ -23,8 +23,9 @@ PROBES = 16
 def nearest(rows: Matrix, k: int, exact_below: int = EXACT_BELOW) -> tuple[Integers, Matrix]:
     """The k other rows with the largest inner products, and these: two arrays [n, min(k, n - 1)], best first.
 
-    `rows` is [n, d]. Equal similarities are ordered by row number. At `exact_below` rows and more the result is
-    approximate, and where the index finds fewer than k, places hold the row itself with similarity 0.
+    `rows` is [n, d]. Of equal similarities the first rows are taken. At `exact_below` rows and more the
+    result is approximate, and where the index finds fewer than k, places hold the row itself with
+    similarity 0.
     """
     k = min(k, len(rows) - 1)
     if k < 1:
@@ -52,11 +53,21 @@ def top_columns(block: torch.Tensor, k: int) -> tuple[torch.Tensor, torch.Tensor
     """Values and columns of the k largest entries of each row, best first, ties by column."""
     import torch
 
-    values, columns = torch.topk(block, k, dim=1)
-    # topk leaves the order of equal values open; two stable sorts settle it.
-    columns, order = torch.sort(columns, dim=1)
-    values, order = torch.sort(values.gather(1, order), dim=1, descending=True, stable=True)
+    values, columns = torch.topk(block, min(k + 1, block.shape[1]), dim=1)
+    # topk leaves open which of several equal values it takes, and in which order.
+    if k < block.shape[1]:
+        cut = values[:, k - 1] == values[:, k]
+        columns[cut, :k] = _first_columns(block[cut], values[cut, k - 1], k)
+    columns, _ = torch.sort(columns[:, :k], dim=1)
+    values, order = torch.sort(block.gather(1, columns), dim=1, descending=True, stable=True)
     return values, columns.gather(1, order)
+
+
+def _first_columns(block: torch.Tensor, last: torch.Tensor, k: int) -> torch.Tensor:
+    """Columns of all entries above `last` [n], and of the first that equal it, k in each row."""
+    above, equal = block > last[:, None], block == last[:, None]
+    kept = above | (equal & (equal.cumsum(1) <= k - above.sum(1, keepdim=True)))
+    return kept.nonzero()[:, 1].view(len(block), k)
 
 
 def _indexed(rows: Matrix, k: int) -> tuple[Integers, Matrix]:

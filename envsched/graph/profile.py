@@ -49,7 +49,7 @@ class NodeProfile:
     def mentioned(self) -> tuple[str, ...]:
         """Tools that the instruction points at, in the order in which it does.
 
-        A tool is pointed at where the instruction has its name's rarest words, by how many tools share a word.
+        A tool is pointed at where the instruction has its name's rarest words: those that few tools share.
         """
         sharing = Counter(word for name in self.tools for word in set(words(name)))
         position: dict[str, int] = {}
@@ -102,7 +102,7 @@ def profiles(nodes: Iterable[Node], graded: bool = False) -> list[NodeProfile]:
 
 
 def words(text: str) -> list[str]:
-    """Lower-case words and numbers of a text; `snake_case` and `camelCase` names fall apart, plurals lose their s."""
+    """Lower-case words and numbers; `snake_case` and `camelCase` names fall apart, plurals lose their s."""
     parted = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", text)
     found = re.findall(r"[a-z]+|[0-9]+", parted.lower())
     return [

@@ -15,12 +15,12 @@ FITTED_ON = 20_000
 
 
 def embed_texts(texts: Sequence[str], dimensions: int = 64) -> Matrix:
-    """Unit rows [len(texts), dimensions] whose inner products are cosines; a row of zeros for a text without words.
+    """Unit rows [len(texts), dimensions] whose inner products are cosines; of zeros for a text without words.
 
-    A function of the texts alone: no state, no random start. Fewer directions than asked for leave columns of zeros.
+    A function of the texts alone: no state, no random start. Missing directions are columns of zeros.
     """
-    from sklearn.decomposition import TruncatedSVD
     from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.utils.extmath import randomized_svd
 
     embedding = np.zeros((len(texts), dimensions), dtype=np.float32)
     if not any(words(text) for text in texts):
@@ -29,17 +29,15 @@ def embed_texts(texts: Sequence[str], dimensions: int = 64) -> Matrix:
         tokenizer=words, token_pattern=None, lowercase=False, sublinear_tf=True, max_features=MOST_WORDS
     )
     weighted = vectorizer.fit_transform(texts).astype(np.float32)
-    most = min(dimensions, min(weighted.shape) - 1)
-    if most < 1:
-        embedding[:, 0] = (weighted.sum(axis=1) > 0).A1 if hasattr(weighted.sum(axis=1), "A1") else 1
-        return embedding
     spread = np.unique(np.linspace(0, len(texts) - 1, FITTED_ON).astype(int))
-    reduction = TruncatedSVD(most, random_state=0).fit(weighted[spread])
-    embedding[:, :most] = reduction.transform(weighted)
+    most = min(dimensions, *weighted.shape)
+    _, _, directions = randomized_svd(weighted[spread], most, n_iter=5, random_state=0)
+    embedding[:, : len(directions)] = weighted @ directions.T
     return unit_rows(embedding)
 
 
 def unit_rows(matrix: Matrix) -> Matrix:
     """Rows scaled to length 1; rows of zeros stay."""
     lengths = np.linalg.norm(matrix, axis=1, keepdims=True)
-    return np.divide(matrix, lengths, out=np.zeros_like(matrix), where=lengths > 1e-12)
+    rows: Matrix = np.divide(matrix, lengths, out=np.zeros_like(matrix), where=lengths > 1e-12)
+    return rows

@@ -19,7 +19,7 @@ KINDS = {"tool": 1.0, "state": 1.0, "check": 0.5}
 
 
 def touch_weights(nodes: Sequence[NodeProfile]) -> dict[str, float]:
-    """Weight of every touched thing of one environment: rarer is heavier, what all tasks touch counts nothing."""
+    """Weight of each thing touched in one environment: rare is heavy, what all tasks touch counts nothing."""
     counts = Counter(thing for node in nodes for thing in node.touched)
     return {
         thing: KINDS[thing.partition(":")[0]] * math.log((1 + len(nodes)) / (1 + count))
@@ -64,6 +64,8 @@ def within_edges(vectors: Sequence[Matrix], k: int) -> tuple[Integers, Matrix]:
 
     An edge exists where either end has the other among its k nearest. Sorted by (to, from).
     """
+    if not vectors:
+        return np.zeros((2, 0), dtype=np.int64), np.zeros(0, dtype=np.float32)
     sources, targets, weights, start = [], [], [], 0
     for rows in vectors:
         columns, values = nearest(rows, k)
