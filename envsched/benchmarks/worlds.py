@@ -1,9 +1,9 @@
 """The worlds by name.
 
-They are calibrated on a small transformer trained by GRPO. In `mixed`, with batches of 64 groups of 8, uniform
-selection climbs from .22 to about .40 in 120 steps, flattening a little; the rate is the one at which it climbs
-highest; selection by the true variance is there in 1.6 times fewer steps. Nothing but these two was looked at
-in setting the constants. More numbers are in the README of this room.
+They are calibrated on a small transformer trained by GRPO. In `mixed`, with batches of 64 groups of 8:
+uniform selection climbs from .22 to about .40 in 120 steps, flattening a little; the rate is the one at which
+it climbs highest; selection by the true variance is there in 1.6 times fewer steps. Nothing but these two was
+looked at in setting the constants. More numbers are in the README of this room.
 """
 
 from __future__ import annotations
