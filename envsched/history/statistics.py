@@ -24,6 +24,7 @@ SUMS = (
     "rollouts",
     "pairs",
     "variance",
+    "spread",
 )
 """What is summed for a node; each group adds its share, weighted by age."""
 Observation = tuple[Any, ...]
@@ -54,6 +55,8 @@ class NodeTable:
     """Mean of the groups' mean rewards, in [0, 1]."""
     variance: Floats
     """Mean of the groups' unbiased reward variances, in [0, 0.5]."""
+    spread: Floats
+    """Mean of the groups' unbiased estimates of mu (1 - mu), mu being the expected reward; in [0, 0.5]."""
     error_rate: Floats
     """Share of rollouts that errored."""
     truncation_rate: Floats
@@ -109,6 +112,7 @@ class NodeStatistics:
             effective_rollouts=total["rollouts"] * now,
             mean=_ratio(total["mean"], total["groups"]),
             variance=_ratio(total["variance"], total["pairs"]),
+            spread=_ratio(total["spread"], total["pairs"]),
             error_rate=_ratio(total["errors"], total["visits"]),
             truncation_rate=_ratio(total["truncations"], total["groups"]),
             turns=_ratio(total["turns"], total["groups"]),
@@ -200,8 +204,10 @@ def _observation(group: GroupOutcome) -> Observation:
         return (group.key, group.drawn_step, 1.0, errors, *[0.0] * (len(SUMS) - 2))
     columns = (group.truncated, group.turns, group.calls, group.tokens)
     averages = [float(np.mean(np.asarray(column, dtype=float)[valid])) for column in columns]
-    pairs = [1.0, group.variance] if count > 1 else [0.0, 0.0]
-    return (group.key, group.drawn_step, 1.0, errors, 1.0, group.mean, *averages, float(count), *pairs)
+    mean, variance = group.mean, group.variance
+    # E[mean (1 - mean)] = mu (1 - mu) - E[variance] / count.
+    pairs = [1.0, variance, mean * (1 - mean) + variance / count] if count > 1 else [0.0, 0.0, 0.0]
+    return (group.key, group.drawn_step, 1.0, errors, 1.0, mean, *averages, float(count), *pairs)
 
 
 def _ratio(total: Floats, weight: Floats) -> Floats:

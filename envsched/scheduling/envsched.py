@@ -36,7 +36,7 @@ class EnvSched(Predictive):
         variance: VarianceSettings | None = None,
     ) -> None:
         variance = variance or VarianceSettings()
-        self.predictor = Predictor(variance, group_size, seed)
+        self.predictor = Predictor(variance, seed)
         self.sketches: dict[str, Matrix] = {}
         """Mean execution of each node rolled out so far, [64]."""
         self.errors: dict[str, str] = {}

@@ -34,13 +34,12 @@ class Evidence:
         return self.trials > 0
 
 
-def gather(
-    table: NodeTable, order: npt.NDArray[np.int64], environment: npt.NDArray[np.int64], group_size: int
-) -> Evidence:
+def gather(table: NodeTable, order: npt.NDArray[np.int64], environment: npt.NDArray[np.int64]) -> Evidence:
     """The evidence of the nodes `order` (rows of `table`), which lie in `environment` [n]."""
     mean = np.nan_to_num(table.mean[order])
     groups = table.effective_count[order]
-    ratio = _variance_ratio(mean, np.nan_to_num(table.variance[order]), groups, environment, group_size)
+    variance, spread = np.nan_to_num(table.variance[order]), np.nan_to_num(table.spread[order])
+    ratio = _variance_ratio(groups * variance, groups * spread, groups, environment)
     trials = table.effective_rollouts[order] / ratio
     columns = (
         table.error_rate[order],
@@ -53,15 +52,13 @@ def gather(
 
 
 def _variance_ratio(
-    mean: Floats, variance: Floats, groups: Floats, environment: npt.NDArray[np.int64], group_size: int
+    found: Floats, most: Floats, groups: Floats, environment: npt.NDArray[np.int64]
 ) -> Floats:
-    """Moment estimate of each node's variance / (mean x (1 - mean)), shrunk to its environment's and that to all.
+    """Estimate of each node's variance / (mean x (1 - mean)), shrunk to its environment's and that to all.
 
-    With rho that ratio, E[v] = rho mu (1 - mu) and E[m (1 - m)] = mu (1 - mu) (1 - rho / G), so that
-    m (1 - m) + v / G estimates mu (1 - mu) without bias. Exactly 1 where rewards are 0 or 1.
+    `found` and `most` are unbiased estimates of either, summed group by group: where rewards are 0 or 1 both
+    are the same, however much the mean moves from group to group.
     """
-    found = groups * variance
-    most = groups * (mean * (1 - mean) + variance / group_size)
     overall = (found.sum() + 1e-9) / (most.sum() + 1e-9)
     count = int(environment.max(initial=-1)) + 1
     unit = RATIO_PRIOR * max(float(most.sum() / max(groups.sum(), 1e-9)), 1e-9)

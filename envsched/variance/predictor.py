@@ -42,9 +42,8 @@ class Known:
 class Predictor:
     """Readout, graph network and posterior as one; the network's weights are all its state."""
 
-    def __init__(self, settings: VarianceSettings, group_size: int, seed: int) -> None:
+    def __init__(self, settings: VarianceSettings, seed: int) -> None:
         self.settings = settings
-        self.group_size = group_size
         self.seed = seed
         self.loss = float("nan")
         """Of the last fit, in nats a rollout."""
@@ -101,7 +100,7 @@ class Predictor:
         """Gather and read out, once for each table."""
         if self._table is table:
             return
-        evidence = gather(table, order, self.graph.environment, self.group_size)
+        evidence = gather(table, order, self.graph.environment)
         odds = np.log((evidence.successes + 0.5) / (evidence.trials - evidence.successes + 0.5))
         weight = evidence.trials / (evidence.trials + HALF_TRUSTED)
         self._table, self._evidence, self._known = table, evidence, None

@@ -69,6 +69,10 @@ def recomputed(groups: list[GroupOutcome], half_life: float, step: int) -> dict[
         "effective_rollouts": sum(weight[i] * sum(valid[i]) for i in known),
         "mean": average(within("rewards"), known_weight),
         "variance": average([groups[i].variance for i in pairs], [weight[i] for i in pairs]),
+        "spread": average(
+            [groups[i].mean * (1 - groups[i].mean) + groups[i].variance / sum(valid[i]) for i in pairs],
+            [weight[i] for i in pairs],
+        ),
         "error_rate": average([sum(g.errored) / len(g.errored) for g in groups], weight),
         "truncation_rate": average(within("truncated"), known_weight),
         "turns": average(within("turns"), known_weight),

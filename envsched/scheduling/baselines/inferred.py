@@ -28,7 +28,7 @@ class Inferred(Predictive):
 
     def evidence(self, step: int) -> Evidence:
         """What is known of every node, as of `step`."""
-        return gather(self.statistics.table(step), self.order, self.graph.environment, self.group_size)
+        return gather(self.statistics.table(step), self.order, self.graph.environment)
 
     def predict(self, step: int) -> Prediction:
         """The next group of every node. Changes nothing."""
