@@ -91,8 +91,7 @@ def _indexed(rows: Matrix, k: int) -> tuple[Integers, Matrix]:
 def _without_self(columns: Integers, values: Matrix, k: int) -> tuple[Integers, Matrix]:
     """Drop each row's own number (or the last place, where it was not found) and fill gaps."""
     own = np.arange(len(columns))[:, None]
-    missing = columns < 0
-    columns, values = np.where(missing, own, columns), np.where(missing, 0, values)
-    order = np.argsort((columns == own) & ~missing, axis=1, kind="stable")[:, :k]
+    columns = np.where(columns < 0, own, columns)
+    order = np.argsort(columns == own, axis=1, kind="stable")[:, :k]
     columns, values = np.take_along_axis(columns, order, 1), np.take_along_axis(values, order, 1)
     return columns, np.where(columns == own, 0, values).astype(np.float32)

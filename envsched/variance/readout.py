@@ -1,8 +1,8 @@
 """A linear readout of static features: what a node's environment, words and outline let expect.
 
 Bayesian ridge regression in closed form, one prior variance for each block of features, set by maximising the
-evidence (MacKay, Neural Computation 4, 1992). It is to the graph what the base predictor is in "correct and smooth"
-(arXiv 2010.13993): neighbours then only have to tell what it misses.
+evidence (MacKay, Neural Computation 4, 1992). It is to the graph what the base predictor is in "correct and
+smooth" (arXiv 2010.13993): neighbours then only have to tell what it misses.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ def read_out(environment: Integers, blocks: Sequence[Matrix], target: Floats, we
     """
     rows = np.flatnonzero(weight > 0)
     if len(rows) < 2:
-        constant = np.full(len(weight), target[rows].mean() if len(rows) else 0.0)
-        return Base(constant, np.ones(len(weight)), constant, 1.0)
+        constant = np.full(len(weight), target[rows].sum())
+        return Base(np.where(weight > 0, 0.0, constant), np.ones(len(weight)), constant, 1.0)
     seen, column = np.unique(environment[rows], return_inverse=True)
     one_hot = np.zeros((len(rows), len(seen)))
     one_hot[np.arange(len(rows)), column] = 1
@@ -58,21 +58,25 @@ def read_out(environment: Integers, blocks: Sequence[Matrix], target: Floats, we
     )
     fitted = features @ mean
     left_out = fitted - (aim - fitted) * leverage / (1 - leverage)
+    unknown = float(precision[0] ** -0.5)
     particular, common, variance = _everywhere(environment, seen, blocks, mean, covariance)
+    variance[~np.isin(environment, seen)] += unknown**2
     odds = particular + common
     odds[rows] = left_out
-    return Base(centre + odds, np.sqrt(variance + noise), centre + common, float(precision[0] ** -0.5))
+    return Base(centre + odds, np.sqrt(variance + noise), centre + common, unknown)
 
 
 def _fit(
     features: Floats, aim: Floats, weight: Floats, block: Integers
 ) -> tuple[Floats, Floats, float, Floats]:
-    """Posterior mean [d] and covariance [d, d] of the weights, noise variance, and precision of each block."""
+    """Posterior mean [d] and covariance [d, d] of the weights, and the noise variance and precision of each
+    block under which they are that."""
     count = int(block.max()) + 1
-    precision = np.ones(count)
+    precision: Floats = np.ones(count)
     noise = max(0.5 * float(np.average(aim**2, weights=weight)), 1e-3)
     gram, moment = features.T @ (weight[:, None] * features), features.T @ (weight * aim)
     for _ in range(ITERATIONS):
+        used = noise, precision
         covariance = np.linalg.inv(gram / noise + np.diag(precision[block]))
         mean = covariance @ moment / noise
         determined = 1 - precision[block] * np.diag(covariance)
@@ -80,13 +84,13 @@ def _fit(
         precision = np.clip((np.bincount(block, determined, count) + 1e-3) / size, 1e-2, 1e6)
         misses = weight @ (aim - features @ mean) ** 2
         noise = max(float(misses / max(weight.sum() - determined.sum() * weight.mean(), 1.0)), 1e-3)
-    return mean, covariance, noise, precision
+    return np.asarray(mean, dtype=np.float64), covariance, *used
 
 
 def _everywhere(
     environment: Integers, seen: Integers, blocks: Sequence[Matrix], mean: Floats, covariance: Floats
 ) -> tuple[Floats, Floats, Floats]:
-    """Of every node: its environment's effect (0 without evidence), that of its features, and their variance."""
+    """Of every node: its environment's effect (0 where unknown), that of its features, and their variance."""
     place = np.full(int(environment.max()) + 1, -1)
     place[seen] = np.arange(len(seen))
     known = place[environment]
