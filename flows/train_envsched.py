@@ -1,7 +1,8 @@
 """The training flow. From a shell: `envsched train`.
 
-register ─▶ prepare ─▶ start ─▶ ┌ schedule ─▶ roll out ─▶ update ─▶ (evaluate) ─▶ record ┐ ─▶ report
-                                └───────────────────── once a step ──────────────────────┘
+register ─▶ prepare ─▶ start ─▶ [ once a step ] ─▶ report
+
+once a step: rebuild graph ─▶ fit variance ─▶ schedule ─▶ roll out ─▶ update ─▶ (evaluate) ─▶ record
 """
 
 import json
@@ -22,8 +23,10 @@ from envsched.runs import RunError
 from envsched.runs.settings import run_settings
 from envsched.scheduling.scheduler import ScheduleError
 from tasks.evaluate import evaluate_policy
+from tasks.fit_variance import fit_variance
 from tasks.prefect_server import prefect_server
 from tasks.prepare import prepare_policy
+from tasks.rebuild_graph import rebuild_graph
 from tasks.record import record_step
 from tasks.register import register_environments
 from tasks.report import report
@@ -78,6 +81,8 @@ def train_envsched(
         for step in session.progress.count("training", first, resolved.train.steps):
             started = time.perf_counter()
             if step > 0:
+                rebuild_graph(name, step)
+                fit_variance(name, step)
                 schedule_batch(name, step)
                 rollouts = roll_out(name, step)
                 update_policy(name, step, rollouts)

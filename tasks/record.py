@@ -1,12 +1,13 @@
 """Stage: complete the step on disk, and track it."""
 
 import time
-from typing import Any
 
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
 from envsched.files import write_json
+from envsched.reports.alerts import alert_names
+from envsched.reports.batch import finite
 from tasks.session import Session, session
 
 WORK = ("seconds/generation", "seconds/environment", "seconds/update", "seconds/evaluate")
@@ -26,13 +27,14 @@ def record_step(run: str, step: int, started: float) -> dict[str, float]:
         files = [live.run.policy(step), live.run.scheduler(step)]
         if step:
             files += [live.run.history(step), live.run.rollouts(step)]
-        live.metrics |= live.scheduler.metrics()
+            live.metrics |= finite(live.scheduler.metrics())
         live.metrics |= _overhead(live, started)
         live.run.commit(step, files, live.metrics)
         live.run.prune(live.settings.train.keep_checkpoints, live.settings.train.keep_rollouts)
-        live.tracker.log_step(step, live.metrics, _batch_table(live) if step else [])
+        tags = {"alerts": alert_names(live.scheduler.alerts())}
+        live.tracker.log_step(step, live.metrics, live.explained, tags)
     live.progress.line(_line(live, step))
-    recorded, live.metrics = live.metrics, {}
+    recorded, live.metrics, live.explained = live.metrics, {}, []
     return recorded
 
 
@@ -59,11 +61,3 @@ def _overhead(live: Session, started: float) -> dict[str, float]:
     evaluation = live.metrics.get("seconds/evaluate", 0.0)
     training = max(seconds - evaluation, 1e-9)
     return {"seconds/step": training, "overhead/share": max(0.0, (seconds - work) / training)}
-
-
-def _batch_table(live: Session) -> list[dict[str, Any]]:
-    """One row a task of the batch: why it was chosen."""
-    return [
-        {"key": t.key, "environment": live.registry.node(t.key).environment.name, "value": t.value, **t.parts}
-        for t in live.batch.tasks
-    ]

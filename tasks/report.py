@@ -6,6 +6,7 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 from rich.table import Table
 
+from envsched.reports.alerts import alert_names, describe
 from tasks.session import Session, session
 
 SPLITS = {"heldout": "held-out tasks", "heldout_environments": "held-out environments"}
@@ -20,6 +21,8 @@ def report(run: str) -> dict[str, Any]:
     summary = _summarise(steps)
     live.tracker.close("FINISHED")
     live.progress.console.print(_table(live, summary))
+    for alert in live.scheduler.alerts():
+        live.progress.line(f"alert: {describe(alert)}")
     live.progress.line(f"look at it:   mlflow ui --backend-store-uri {live.tracker.uri}")
     arguments = f"--run {live.path.name} -S train.steps={2 * live.settings.train.steps}"
     live.progress.line(f'go on:        make train ARGS="{arguments}"')
@@ -53,6 +56,7 @@ def _table(live: Session, summary: dict[str, float]) -> Table:
     if "schedule/informative_share" in summary:
         table.add_row("informative groups", f"{summary['schedule/informative_share']:.1%}")
         table.add_row("overhead of a step", f"{summary['overhead/share']:.1%}")
+    table.add_row("alerts", alert_names(live.scheduler.alerts()))
     table.add_row("rollouts", f"{summary['rollouts']:,.0f}")
     table.add_row("generated tokens", f"{summary['tokens']:,.0f}")
     table.add_row("time in steps and evaluations", f"{summary['seconds']:,.0f} s")

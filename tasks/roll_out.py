@@ -1,5 +1,6 @@
 """Stage: play the batch, and write down what happened."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from prefect import task
@@ -7,30 +8,52 @@ from prefect.cache_policies import NO_CACHE
 
 from envsched.history.outcome import GroupOutcome, informative_share
 from envsched.history.store import outcomes, write_outcomes, write_trajectories
+from envsched.reports.batch import (
+    environment_metrics,
+    explain_rows,
+    forecast_metrics,
+    join,
+    schedule_metrics,
+    with_predictions,
+)
 from envsched.rollouts.engine import EngineError
 from envsched.rollouts.rollout import Group
+from envsched.scheduling.scheduler import Batch
 from tasks.session import Session, session
 
 
 @task(name="roll-out", cache_policy=NO_CACHE)
 def roll_out(run: str, step: int) -> Path:
-    """Roll out the step's batch and tell the scheduler; the file with the token-level rollouts."""
+    """Roll out the step's batch and tell the scheduler; the file with the token-level rollouts.
+
+    A scheduler that throws groups away is asked for replacements, up to its `rounds`, and charged for all.
+    Only the groups it keeps are trained on; all of them if it keeps none.
+    """
     live = session(run)
-    groups = play(live, step)
+    size = len(live.batch.tasks)
+    groups: list[Group] = []
+    kept: list[Group] = []
+    observed: list[GroupOutcome] = []
+    for number in range(live.scheduler.rounds):
+        if number > 0 and not _draw_more(live, size - len(kept), step):
+            break
+        played = play(live, live.batch.keys[len(groups) :], step)
+        groups += played
+        latest = _tell(live, step, groups, len(played))
+        observed += latest
+        pairs = zip(played, latest, strict=True)
+        kept += [group for group, outcome in pairs if live.scheduler.keep(outcome)]
     with live.timed("write"):
-        history = write_outcomes(live.run.history(step), groups, drawn_step=step)
-        write_trajectories(live.run.rollouts(step), groups)
-    with live.timed("observe"):
-        observed = outcomes(history)
-        live.scheduler.observe(observed)
+        write_trajectories(live.run.rollouts(step), kept or groups)
     live.metrics |= _measure(groups, observed)
+    _explain(live, observed)
     return live.run.rollouts(step)
 
 
-def play(live: Session, step: int) -> list[Group]:
-    """All groups of the batch. A dead engine is replaced once; EngineError when it dies again."""
+def play(live: Session, keys: Sequence[str], step: int) -> list[Group]:
+    """A group of each task. A dead engine is replaced once; EngineError when it dies again."""
     train = live.settings.train
-    nodes = [live.registry.node(key) for key in live.batch.keys]
+    nodes = [live.registry.node(key) for key in keys]
     sampling = live.sampling(live.settings.rollouts.temperature)
     with live.progress.stage("rollouts", len(nodes) * train.group_size) as advance:
         try:
@@ -39,8 +62,40 @@ def play(live: Session, step: int) -> list[Group]:
             live.progress.line(f"the engine died and is started again: {error}")
             live.restart_engine()
             groups = live.collector.collect(nodes, train.group_size, sampling, train.seed, step, advance)
-    live.metrics |= live.collector.timings.metrics()
+    for name, seconds in live.collector.timings.metrics().items():
+        live.add(name, seconds)
     return groups
+
+
+def _tell(live: Session, step: int, groups: list[Group], new: int) -> list[GroupOutcome]:
+    """Write the outcomes of all groups of the step, and let the scheduler observe the `new` last ones."""
+    with live.timed("write"):
+        history = write_outcomes(live.run.history(step), groups, drawn_step=step)
+    with live.scheduling("observe"):
+        found = outcomes(history)[-new:]
+        live.scheduler.observe(found)
+    return found
+
+
+def _draw_more(live: Session, missing: int, step: int) -> bool:
+    """Add tasks to the batch for groups that were thrown away; False where nothing is missing or left."""
+    missing = min(missing, len(live.scheduler.keys) - len(live.batch.tasks))
+    if missing <= 0:
+        return False
+    with live.scheduling("schedule"):
+        more = with_predictions(live.scheduler.next_batch(missing, step), live.scheduler)
+    live.batch = Batch(step, live.batch.tasks + more.tasks)
+    return True
+
+
+def _explain(live: Session, observed: list[GroupOutcome]) -> None:
+    """Why the tasks of the batch were chosen, and how right the predictions were."""
+    played = join(live.batch, observed, live.seen)
+    live.explained = explain_rows(played)
+    live.metrics |= schedule_metrics(played) | forecast_metrics(played)
+    live.metrics |= environment_metrics(played, live.curves)
+    live.metrics["schedule/alerts"] = float(len(live.scheduler.alerts()))
+    live.seen.update(live.batch.keys)
 
 
 def _measure(groups: list[Group], observed: list[GroupOutcome]) -> dict[str, float]:

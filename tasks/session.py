@@ -10,7 +10,11 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
+from typing import Any
+
+from threadpoolctl import ThreadpoolController
 
 from envsched.config import Settings
 from envsched.environments.registry import Registry
@@ -43,8 +47,14 @@ class Session:
     trainer: TrainerClient = field(init=False)
     collector: Collector = field(init=False)
     tracker: Tracker = field(init=False)
+    curves: list[str] = field(init=False)
+    """Environments with metrics of their own."""
+    seen: set[str] = field(init=False)
+    """Keys of all tasks rolled out so far."""
     batch: Batch = field(init=False)
     """Of the step under way."""
+    explained: list[dict[str, Any]] = field(default_factory=list)
+    """The batch and what came of it, one row a task."""
     metrics: dict[str, float] = field(default_factory=dict)
     """Of the step under way."""
 
@@ -54,6 +64,16 @@ class Session:
         start = time.perf_counter()
         yield
         self.add(f"seconds/{stage}", time.perf_counter() - start)
+
+    @contextmanager
+    def scheduling(self, stage: str) -> Iterator[None]:
+        """The same for work of the scheduler, which gets one thread.
+
+        Its matrices are small: where cores are short, threads wait for each other many times longer than
+        they work. And batches do not depend on how many cores there are.
+        """
+        with self.timed(stage), thread_pools().limit(limits=1):
+            yield
 
     def add(self, metric: str, value: float) -> None:
         """Add to a metric of the step under way."""
@@ -87,6 +107,12 @@ def open_session(settings: Settings, run: str) -> Iterator[Session]:
                     f'stopped after step {opened.run.last_step}; go on: make train ARGS="--run {run}"'
                 )
             raise
+
+
+@cache
+def thread_pools() -> ThreadpoolController:
+    """Those of the numerical libraries loaded by now; looking for them takes a while."""
+    return ThreadpoolController()
 
 
 def new_run_name(settings: Settings) -> str:

@@ -9,12 +9,14 @@ from transformers import AutoTokenizer
 
 from envsched.environments.pool import EpisodePool
 from envsched.graph.profile import profiles
+from envsched.history.store import read_history
 from envsched.policy.prepare import tool_format
 from envsched.policy.trainer_client import TrainerClient
+from envsched.reports.batch import curve_environments
 from envsched.rollouts.chat import Chat
 from envsched.rollouts.collect import Collector, Limits
 from envsched.rollouts.engine import make_engine
-from envsched.scheduling.registry import make_scheduler
+from envsched.scheduling.registry import scheduler_from_settings
 from tasks.session import Session, session
 from tasks.tracking import Tracker
 
@@ -36,17 +38,32 @@ def start_engines(run: str) -> int:
         rollouts = settings.rollouts
         limits = Limits(rollouts.max_turns, rollouts.context_tokens, rollouts.concurrency)
         live.collector = Collector(engine, chat, pool, limits)
-        if version:
-            live.trainer.load(live.run.policy(version))
-    nodes = profiles(live.registry.train, settings.environments.reward == "graded")
-    train = settings.train
-    live.scheduler = make_scheduler(settings.schedule.scheduler, nodes, train.seed, train.group_size)
-    if last is not None:
-        live.scheduler.load_state_dict(json.loads(live.run.scheduler(last).read_text()))
+    _start_scheduler(live)
+    if version:
+        live.trainer.load(live.run.policy(version))
     config = settings.model_dump(mode="json")
     live.tracker = Tracker(settings.tracking, live.run.path, _tags(live), config, last)
     live.stack.callback(live.tracker.close, "KILLED")
     return 0 if last is None else last + 1
+
+
+def _start_scheduler(live: Session) -> None:
+    """The scheduler as the last complete step left it, and what its reports rest on."""
+    settings = live.settings
+    nodes = profiles(live.registry.train, settings.environments.reward == "graded")
+    with live.progress.stage(f"scheduler {settings.schedule.scheduler}", keep=True):
+        live.scheduler = scheduler_from_settings(settings, nodes)
+    if live.run.last_step is not None:
+        state = live.run.scheduler(live.run.last_step).read_text()
+        live.scheduler.load_state_dict(json.loads(state))
+    live.seen = set(read_history(live.run.path / "history")["key"])
+    live.curves = curve_environments(live.scheduler.keys)
+    count = len({node.environment for node in nodes})
+    if count > len(live.curves):
+        live.progress.line(
+            f"env/… metrics: {len(live.curves)} of {count} environments, those with most tasks; "
+            "the tables of the batches show all"
+        )
 
 
 def _tags(live: Session) -> dict[str, str | int | float]:

@@ -19,6 +19,8 @@ log = logging.getLogger("envsched.tracking")
 RUN_TAG = "envsched.run"
 TABLES_TAG = "mlflow.loggedArtifacts"
 """MLflow shows the artifacts listed here as tables."""
+LONGEST_TAG = 5000
+"""Characters that MLflow takes."""
 LISTED_TABLES = 100
 """Newest tables that are listed; MLflow limits the length of a tag."""
 ENVIRONMENT = {
@@ -65,10 +67,15 @@ class Tracker:
         return self._run.run_id
 
     def log_step(
-        self, step: int, metrics: Mapping[str, float], batch: Sequence[Mapping[str, Any]] = ()
+        self,
+        step: int,
+        metrics: Mapping[str, float],
+        batch: Sequence[Mapping[str, Any]] = (),
+        tags: Mapping[str, str] | None = None,
     ) -> None:
-        """Record a step's numbers, and its batch with scores as the table `batches/step-000012.json`."""
-        self._record("step", step, metrics, f"batches/step-{step:06d}.json", batch)
+        """Record a step's numbers, its batch with scores as the table `batches/step-000012.json`, and `tags`
+        that hold from now on."""
+        self._record("step", step, metrics, f"batches/step-{step:06d}.json", batch, tags)
 
     def log_evaluation(
         self, step: int, metrics: Mapping[str, float], table: Sequence[Mapping[str, Any]] = ()
@@ -95,7 +102,13 @@ class Tracker:
         return sent
 
     def _record(
-        self, kind: str, step: int, metrics: Mapping[str, float], path: str, rows: Sequence[Mapping[str, Any]]
+        self,
+        kind: str,
+        step: int,
+        metrics: Mapping[str, float],
+        path: str,
+        rows: Sequence[Mapping[str, Any]],
+        tags: Mapping[str, str] | None = None,
     ) -> None:
         if (kind, step) in self._recorded:
             return
@@ -104,6 +117,8 @@ class Tracker:
         record["metrics"] = {metric_name(name): float(value) for name, value in metrics.items()}
         if rows:
             record["table"] = {"path": path, **split_table(rows)}
+        if tags:
+            record["tags"] = {name: text[:LONGEST_TAG] for name, text in tags.items()}
         self._append(record)
 
     def _append(self, record: Record) -> None:
@@ -186,14 +201,14 @@ class MlflowRun:
     def _send_step(self, record: Record) -> None:
         from mlflow.entities import Metric, RunTag
 
-        tags = []
+        tags = [RunTag(name, value) for name, value in record.get("tags", {}).items()]
         if "table" in record:
             table = {"columns": record["table"]["columns"], "data": record["table"]["data"]}
             path = record["table"]["path"]
             self._client.log_text(self.run_id, json.dumps(table, ensure_ascii=False), path)
             listed = {"path": path, "type": "table"}
             self._tables = [*(t for t in self._tables if t != listed), listed][-LISTED_TABLES:]
-            tags = [RunTag(TABLES_TAG, json.dumps(self._tables))]
+            tags.append(RunTag(TABLES_TAG, json.dumps(self._tables)))
         metrics = [
             Metric(name, value, record["time"], record["step"]) for name, value in record["metrics"].items()
         ]

@@ -12,17 +12,19 @@ from pathlib import Path
 from typing import IO, Any
 
 import pytest
+from threadpoolctl import threadpool_limits
 
 from envsched.config import load_settings
 from envsched.environments.registry import load_registry
-from envsched.history.store import read_history
-from envsched.scheduling.registry import make_scheduler
+from envsched.graph.profile import profiles
+from envsched.history.store import outcomes, read_history
+from envsched.scheduling.registry import scheduler_from_settings
 from tasks.prefect_server import PrivateServer
 
 ROOT = Path(__file__).resolve().parents[2]
-STEPS, BATCH, GROUP = 11, 3, 2
+STEPS, BATCH, GROUP, TASKS = 11, 3, 2, 24
 SMALL = {
-    "environments": {"limit": 24},
+    "environments": {"limit": TASKS},
     "policy": {"vocabulary": 400},
     "warm_start": {"steps": 2, "batch_size": 4, "histogram_rollouts": 4, "histogram_tasks": 2},
     "rollouts": {"engine": "transformers", "max_turns": 2, "turn_tokens": 6, "concurrency": 8},
@@ -76,12 +78,19 @@ def finish(process: subprocess.Popen[str]) -> str:
     return output
 
 
-def expected_batches() -> list[tuple[str, ...]]:
-    """What the scheduler draws when nothing interrupts it."""
+def check_batches(run: Path, steps: int) -> None:
+    """Every batch is what a scheduler draws that nothing interrupts and that is told the same outcomes."""
+    history = read_history(run / "history")
+    assert len(history) == steps * BATCH * GROUP
     settings = load_settings(None, values=SMALL)
-    keys = [node.key for node in load_registry(settings.environments).train]
-    scheduler = make_scheduler("uniform", keys, settings.train.seed)
-    return [scheduler.next_batch(BATCH, step).keys for step in range(1, STEPS + 1)]
+    assert settings.schedule.scheduler == "envsched"
+    with threadpool_limits(1):
+        scheduler = scheduler_from_settings(settings, profiles(load_registry(settings.environments).train))
+        for step in range(1, steps + 1):
+            rows = history[history["drawn_step"] == step]
+            expected = scheduler.next_batch(BATCH, step).keys
+            assert rows["key"].tolist() == [key for key in expected for _ in range(GROUP)]
+            scheduler.observe(outcomes(rows))
 
 
 def manifests(run: Path) -> list[dict[str, Any]]:
@@ -103,7 +112,17 @@ def test_a_run_trains_reports_and_is_tracked(folder: Path, server: str) -> None:
     assert {"heldout/success", "start/never_share"} <= steps[0]["metrics"].keys()
     assert "heldout/success" in steps[2]["metrics"]
     wanted = {"reward/mean", "schedule/informative_share", "rollouts/total", "tokens/total", "overhead/share"}
+    wanted |= {"seconds/graph", "seconds/variance", "seconds/schedule", "schedule/alerts"}
+    wanted |= {"schedule/unseen_share", "schedule/environments", "schedule/penalty_mean"}
+    wanted |= {"schedule/informative_predicted", "variance/calibration_error", "variance/log_loss"}
     assert wanted <= steps[1]["metrics"].keys()
+    environments = {key.split("/")[0] for key in read_history(folder / "runs" / "whole" / "history")["key"]}
+    shares = [
+        v for step in steps for k, v in step["metrics"].items() if k.startswith("env/") and "/share" in k
+    ]
+    assert sum(shares) == pytest.approx(2)
+    for name in environments:
+        assert any(f"env/{name}/reward" in step["metrics"] for step in steps)
     assert steps[2]["metrics"]["rollouts/total"] == 2 * BATCH * GROUP
     check_tracked(folder, "whole", 2)
 
@@ -119,14 +138,18 @@ def check_tracked(folder: Path, run: str, steps: int) -> None:
     assert found.info.status == "FINISHED"
     assert found.data.tags["model"] == "tiny"
     assert 0.0001 < float(found.data.params["params_b"]) < 0.01
-    assert {"scheduler", "seed", "suite_version", "git_commit"} <= found.data.tags.keys()
+    assert {"scheduler", "seed", "suite_version", "git_commit", "alerts"} <= found.data.tags.keys()
     assert [m.step for m in client.get_metric_history(found.info.run_id, "reward/mean")] == list(
         range(1, steps + 1)
     )
     batches = [artifact.path for artifact in client.list_artifacts(found.info.run_id, "batches")]
     assert batches == [f"batches/step-{step:06d}.json" for step in range(1, steps + 1)]
     table = json.loads(Path(client.download_artifacts(found.info.run_id, batches[0])).read_text())
-    assert {"key", "value"} <= set(table["columns"])
+    columns = {"key", "environment", "value", "task_coverage", "penalty", "quota", "nearest", "unseen"}
+    columns |= {
+        f"{when}_{what}" for when in ("predicted", "realised") for what in ("mean", "variance", "informative")
+    }
+    assert columns <= set(table["columns"])
     assert len(table["data"]) == BATCH
 
 
@@ -149,12 +172,9 @@ def test_a_run_killed_ten_times_goes_on_with_the_same_batches(folder: Path, serv
         process.send_signal(signal.SIGKILL)
         process.wait()
     finish(start(folder, server, "--run", "killed"))
-    history = read_history(run / "history")
-    for step, batch in enumerate(expected_batches(), start=1):
-        rows = history[history["drawn_step"] == step]
-        assert sorted(rows["key"]) == sorted(key for key in batch for _ in range(GROUP))
-    assert len(history) == STEPS * BATCH * GROUP
+    check_batches(run, STEPS)
     steps = manifests(run)
+    assert "variance/loss" in steps[-1]["metrics"]
     assert [s["metrics"]["rollouts/total"] for s in steps] == [i * BATCH * GROUP for i in range(STEPS + 1)]
     check_tracked(folder, "killed", STEPS)
 
@@ -190,9 +210,27 @@ def test_a_file_where_the_run_should_be_is_one_clear_error(folder: Path, server:
     assert "cannot be used as a run directory" in output
 
 
-def test_an_existing_run_refuses_other_settings(folder: Path, server: str) -> None:
-    finish(start(folder, server, "--run", "refuses", "-S", "train.steps=1", "-S", "evaluate.tasks=0"))
-    process = start(folder, server, "--run", "refuses", "-S", "train.batch_size=2")
+@pytest.fixture(scope="module")
+def filtered(folder: Path, server: str) -> Path:
+    """A run of one step whose scheduler throws away groups that teach nothing; with this model nearly all."""
+    options = ["train.steps=1", "evaluate.tasks=0", "schedule.scheduler=dapo"]
+    finish(
+        start(folder, server, "--run", "filtered", *(part for option in options for part in ("-S", option)))
+    )
+    return folder / "runs" / "filtered"
+
+
+def test_groups_that_are_thrown_away_are_replaced_and_charged(filtered: Path) -> None:
+    groups = outcomes(read_history(filtered / "history"))
+    assert len({group.key for group in groups}) == len(groups) > BATCH
+    assert len(groups) == TASKS or sum(group.informative for group in groups) == BATCH
+    metrics = manifests(filtered)[1]["metrics"]
+    assert metrics["rollouts/total"] == len(groups) * GROUP
+    assert metrics["schedule/informative_share"] == sum(group.informative for group in groups) / len(groups)
+
+
+def test_an_existing_run_refuses_other_settings(filtered: Path, folder: Path, server: str) -> None:
+    process = start(folder, server, "--run", filtered.name, "-S", "train.batch_size=2")
     output, _ = process.communicate()
     assert process.returncode == 1
     assert "train.batch_size: found 2; the run was started with 3" in output

@@ -64,7 +64,8 @@ def test_run_holds_tags_numbers_tables_and_settings(uri: str, tmp_path: Path) ->
     tracker = start(uri, tmp_path)
     tracker.log_evaluation(0, {"evaluate/success": 0.2}, [{"key": "a/x#1", "success": 0.2}])
     for step in (1, 2):
-        tracker.log_step(step, {"train/reward": step / 4, "pass@1": 0.5, "gap": math.nan}, BATCH)
+        metrics = {"train/reward": step / 4, "pass@1": 0.5, "gap": math.nan}
+        tracker.log_step(step, metrics, BATCH, {"alerts": f"a, b {step}" + "!" * 9000})
     assert tracker.close(timeout=60)
 
     client = MlflowClient(uri)
@@ -73,6 +74,7 @@ def test_run_holds_tags_numbers_tables_and_settings(uri: str, tmp_path: Path) ->
     expected = {name: str(value) for name, value in TAGS.items()}
     assert expected.items() <= run.data.tags.items()
     assert run.data.params == expected
+    assert run.data.tags["alerts"].rstrip("!") == "a, b 2"
     assert history(client, tracker, "train/reward") == [(1, 0.25), (2, 0.5)]
     assert history(client, tracker, "pass_1") == [(1, 0.5), (2, 0.5)]
     assert history(client, tracker, "evaluate/success") == [(0, 0.2)]
