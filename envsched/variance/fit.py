@@ -29,7 +29,7 @@ def fit(model: VarianceModel, inputs: Inputs, settings: VarianceSettings, seed: 
     losses = []
     for _ in range(settings.fit_steps):
         draw = torch.rand(len(seen), generator=generator)
-        chosen = seen[draw < max(settings.masked_share, float(draw.min()) + 1e-9)]
+        chosen = seen[(draw < settings.masked_share) | (draw == draw.min())]
         hidden = torch.zeros(len(inputs.trials), dtype=torch.bool)
         hidden[chosen] = True
         mean, strength = model(inputs.hide(hidden))

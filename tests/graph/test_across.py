@@ -104,6 +104,10 @@ def test_outlines_know_no_names() -> None:
     np.testing.assert_array_equal(first, second)
 
 
+def test_outlines_begin_with_the_expected_execution() -> None:
+    np.testing.assert_array_equal(outlines([ORDER])[0, :SKETCH], sketch([("read", "delete")]))
+
+
 @pytest.mark.parametrize(
     "change",
     [

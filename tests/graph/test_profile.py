@@ -37,6 +37,22 @@ def test_tools_are_mentioned_where_their_rarest_words_are() -> None:
     assert SHOP.expected == ("delete", "read", "search")
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("where is the order", ("get_order",)),  # `order` is one tool's own, `get` is shared by two
+        ("get it", ()),
+        ("send it", ()),  # half a name is not enough
+        ("send it by mail", ("send_mail",)),
+    ],
+)
+def test_more_than_half_of_a_name_in_weight_is_a_mention(text: str, expected: tuple[str, ...]) -> None:
+    node = NodeProfile(
+        "e/t", text, ("get_order", "get_invoice", "send_mail"), ("read", "read", "communicate")
+    )
+    assert node.mentioned == expected
+
+
 def test_what_a_task_touches() -> None:
     assert SHOP.touched == {
         *("tool:cancel_order", "tool:get_order", "tool:get_invoice"),
