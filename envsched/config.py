@@ -155,7 +155,8 @@ class GraphSettings(Block):
     within_neighbours: Positive = 12
     """Nearest nodes of the same environment."""
     text_weight: Probability = 0.5
-    """Share of task semantics in the similarity within an environment; the rest is shared tools, state and checks."""
+    """Share of task semantics in the similarity within an environment; the rest is shared tools, state and
+    checks."""
     across_neighbours: Positive = 12
     """Nearest nodes of other environments."""
     across_per_environment: Positive = 2
@@ -163,6 +164,8 @@ class GraphSettings(Block):
     execution_weight: Probability = 0.5
     """Share of observed execution in the similarity across environments, where it is known; the rest is tool
     schemas and checks."""
+    shuffled: bool = False
+    """Random edges instead of similar nodes, to see what similarity is worth."""
 
 
 class VarianceSettings(Block):
@@ -174,9 +177,9 @@ class VarianceSettings(Block):
     """Hidden channels."""
     rounds: Annotated[int, Field(ge=1, le=4)] = 2
     """Rounds of message passing."""
-    fit_steps: Annotated[int, Field(ge=0)] = 10
+    fit_steps: Annotated[int, Field(ge=0)] = 5
     """Optimiser steps after each batch."""
-    learning_rate: Annotated[float, Field(gt=0, le=1)] = 0.003
+    learning_rate: Annotated[float, Field(gt=0, le=1)] = 0.005
     """Of AdamW."""
     weight_decay: Annotated[float, Field(ge=0)] = 0.01
     """Of AdamW."""
@@ -194,11 +197,12 @@ class ScheduleSettings(Block):
     scheduler: str = "envsched"
     """`envsched`, or one of the baselines in `envsched/scheduling/baselines`."""
     value: Literal["deviation", "informative"] = "deviation"
-    """What is sought: the expected standard deviation of a group's rewards (doubled, so that 1 is the most), or the
-    probability that they differ."""
+    """What is sought: the expected standard deviation of a group's rewards (doubled, so that 1 is the
+    most), or the probability that they differ."""
     temperature: Annotated[float, Field(ge=0)] = 1.0
-    """1 draws tasks in proportion to their value, 0 takes those with the largest, 0.5 draws by its square. Drawn by
-    deviation at 1, group-normalised advantages add up to the gradient of the mean reward over all tasks."""
+    """1 draws tasks in proportion to their value, 0 takes those with the largest, 0.5 draws by its square.
+    Drawn by deviation at 1, group-normalised advantages add up to the gradient of the mean reward over all
+    tasks."""
     environment_coverage: Annotated[float, Field(ge=0)] = 0.05
     """Bonus of an environment never rolled out; shrinks with its effective count."""
     task_coverage: Annotated[float, Field(ge=0)] = 0.1
@@ -208,7 +212,8 @@ class ScheduleSettings(Block):
     similarity_penalty: Annotated[float, Field(ge=0)] = 0.2
     """A task's value is divided by exp(this x its largest similarity to a task already in the batch)."""
     quota: Annotated[float, Field(gt=0, le=1)] | None = None
-    """Largest share of a batch that one environment may take; null for a quarter, or what it takes to fill it."""
+    """Largest share of a batch that one environment may take; null for a quarter, or what it takes to fill
+    it."""
     floor: Probability = 0.05
     """Share of the batch that goes to the tasks waiting longest, so that none is starved for good."""
     cost_aware: bool = False

@@ -16,7 +16,21 @@ from envsched.scheduling.registry import SCHEDULERS, make_scheduler
 from envsched.scheduling.scheduler import Scheduler
 
 ORACLE = "oracle"
-ARMS: Mapping[str, tuple[str, Mapping[str, Any]]] = {}
+ARMS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
+    "envsched:no_graph": ("envsched", {"variance": {"relations": []}}),
+    "envsched:within_only": ("envsched", {"variance": {"relations": ["environment", "within"]}}),
+    "envsched:across_only": ("envsched", {"variance": {"relations": ["across"]}}),
+    "envsched:shuffled_edges": ("envsched", {"graph": {"shuffled": True}}),
+    "envsched:no_coverage": (
+        "envsched",
+        {"schedule": {"environment_coverage": 0, "task_coverage": 0, "pattern_coverage": 0}},
+    ),
+    "envsched:no_quota": ("envsched", {"schedule": {"quota": 1}}),
+    "envsched:no_penalty": ("envsched", {"schedule": {"similarity_penalty": 0}}),
+    "envsched:no_own_evidence": ("envsched", {"variance": {"own_evidence": False}}),
+    "envsched:cost_aware": ("envsched", {"schedule": {"cost_aware": True}}),
+    "envsched:proportional": ("envsched", {"schedule": {"temperature": 1}}),
+}
 """Variants: name to the scheduler's name and its options, as JSON data; an option named as one of BLOCKS is a
 block of settings. Every scheduler as it is is an arm as well."""
 BLOCKS: Mapping[str, type[BaseModel]] = {

@@ -101,6 +101,13 @@ def build_graph(nodes: Sequence[NodeProfile], settings: GraphSettings) -> Graph:
     candidates, candidate_similarity = search(
         outline, environment, CANDIDATES * settings.across_neighbours, settings.across_per_environment
     )
+    if settings.shuffled:
+        # Within environments, so that only similarity is lost: degrees and environments stay.
+        place = np.lexsort((np.random.default_rng(0).random(len(nodes)), environment))
+        index = place[index]
+        order = np.lexsort((index[0], index[1]))
+        index, similarity = index[:, order], similarity[order]
+        candidates, candidate_similarity = candidates[place], candidate_similarity[place]
     return Graph(
         nodes=tuple(nodes),
         environment=environment,

@@ -1,9 +1,10 @@
 """EnvSched's selection over any prediction: exploitation, coverage, quotas, similarity penalty, floor.
 
-Why tasks are drawn in proportion to their predicted deviation, not simply the best taken: a group with success
-probability p and normalised advantages moves the policy along grad p / sqrt(p (1 - p)). Drawn in proportion to
-sqrt(p (1 - p)), these add up to the gradient of the mean reward over all tasks, at the least variance that a
-sampling distribution can have (importance sampling by the size of each term); the best alone are a narrower batch.
+Why tasks are drawn in proportion to their predicted deviation, not simply the best taken: a group with
+success probability p and normalised advantages moves the policy along grad p / sqrt(p (1 - p)). Drawn in
+proportion to sqrt(p (1 - p)), these add up to the gradient of the mean reward over all tasks, at the least
+variance that a sampling distribution can have (importance sampling by the size of each term); the best
+alone are a narrower batch.
 """
 
 from __future__ import annotations
@@ -86,8 +87,8 @@ class Predictive(Scheduler):
         parts = self.values(prediction, table)
         noise = generator("draw", self.seed, step).random(len(self.keys))
         worth = np.log(np.sum(list(parts.values()), axis=0) + 1e-12)
-        # The largest of log-values with Gumbel noise are a draw without replacement in proportion to the values.
-        chance = -np.log(-np.log(np.clip(noise, 1e-12, 1 - 1e-12)))
+        # The largest of log-values with Gumbel noise are a draw without replacement in proportion to the
+        values.chance = -np.log(-np.log(np.clip(noise, 1e-12, 1 - 1e-12)))
         score = worth + max(self.settings.temperature, 1e-9) * chance
         selection = Selection(score, environment, quota, self.settings.similarity_penalty, self._similar)
         reserved = min(size, math.ceil(self.settings.floor * size))
@@ -157,7 +158,8 @@ class Predictive(Scheduler):
         return (errors + 2 * theirs[environment]) / (attempts + 2)
 
     def _relative_cost(self, table: NodeTable) -> Floats:
-        """Expected generated tokens of a rollout over the pool's mean [n]; environments speak for unseen tasks."""
+        """Expected generated tokens of a rollout over the pool's mean [n]; environments speak for unseen
+        tasks."""
         tokens, counts = table.tokens[self.order], table.effective_count[self.order]
         known = np.nan_to_num(tokens) * counts
         if counts.sum() == 0:

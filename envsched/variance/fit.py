@@ -8,6 +8,10 @@ from torch import Tensor
 from envsched.config import VarianceSettings
 from envsched.variance.model import Inputs, VarianceModel
 
+WHOLE_GRAPH = 10_000
+"""Nodes up to which the whole graph takes part; of larger ones, the nodes with evidence and their
+neighbours."""
+
 
 def fit(model: VarianceModel, inputs: Inputs, settings: VarianceSettings, seed: int) -> float:
     """A few optimiser steps on the history so far; the mean loss, in nats a rollout (nan without evidence).
@@ -18,6 +22,9 @@ def fit(model: VarianceModel, inputs: Inputs, settings: VarianceSettings, seed: 
     seen = torch.nonzero(inputs.trials > 0)[:, 0]
     if len(seen) < 2 or settings.fit_steps == 0:
         return float("nan")
+    if len(inputs.trials) > WHOLE_GRAPH:
+        inputs, _ = inputs.around(seen)
+        seen = torch.nonzero(inputs.trials > 0)[:, 0]
     generator = torch.Generator().manual_seed(seed)
     optimizer = torch.optim.AdamW(
         model.parameters(),
@@ -47,7 +54,8 @@ def fit(model: VarianceModel, inputs: Inputs, settings: VarianceSettings, seed: 
 def beta_binomial_loss(mean: Tensor, strength: Tensor, successes: Tensor, trials: Tensor) -> Tensor:
     """Negative log-likelihood of `successes` in `trials` under a Beta-binomial, a trial; fractions allowed.
 
-    The binomial coefficient, which no parameter enters, is left out. Decayed trials make old evidence count less.
+    The binomial coefficient, which no parameter enters, is left out. Decayed trials make old evidence count
+    less.
     """
     alpha, beta = strength * mean, strength * (1 - mean)
     failures = (trials - successes).clamp(min=0)

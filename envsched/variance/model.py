@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
+from scipy.sparse import csr_matrix
 from torch import Tensor, nn
 from torch_geometric.nn import MessagePassing
 
@@ -52,6 +55,23 @@ class Inputs:
             self.other * shown[:, None],
         )
 
+    def around(self, nodes: Tensor) -> tuple[Inputs, Tensor]:
+        """The part of the graph within one hop of `nodes` (int64, sorted), and the numbers of its nodes."""
+        matrices = {name: _as_scipy(matrix) for name, matrix in self.relations.items()}
+        near = [nodes.numpy(), *(matrix[nodes.numpy()].indices for matrix in matrices.values())]
+        kept = np.unique(np.concatenate(near))
+        rows = torch.from_numpy(kept).long()
+        part = Inputs(
+            self.base[rows],
+            self.deviation[rows],
+            self.environment[rows],
+            {name: _as_torch(matrix[kept][:, kept]) for name, matrix in matrices.items()},
+            self.successes[rows],
+            self.trials[rows],
+            self.other[rows],
+        )
+        return part, rows
+
 
 def adjacency(edges: Edges, nodes: int) -> Tensor:
     """Sparse CSR [nodes, nodes] with exp(SHARPNESS x (similarity - 1)) for every edge."""
@@ -59,7 +79,23 @@ def adjacency(edges: Edges, nodes: int) -> Tensor:
     weight = torch.exp(SHARPNESS * (torch.from_numpy(edges.similarity) - 1))
     starts = torch.zeros(nodes + 1, dtype=torch.long)
     starts[1:] = torch.bincount(target, minlength=nodes).cumsum(0)
-    return torch.sparse_csr_tensor(starts, source, weight, (nodes, nodes))
+    return _sparse(starts, source, weight, nodes)
+
+
+def _sparse(starts: Tensor, columns: Tensor, weight: Tensor, nodes: int) -> Tensor:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Sparse")
+        return torch.sparse_csr_tensor(starts, columns, weight, (nodes, nodes), check_invariants=False)
+
+
+def _as_scipy(matrix: Tensor) -> csr_matrix:
+    parts = (matrix.values().numpy(), matrix.col_indices().numpy(), matrix.crow_indices().numpy())
+    return csr_matrix(parts, shape=tuple(matrix.shape))
+
+
+def _as_torch(matrix: csr_matrix) -> Tensor:
+    starts, columns = torch.from_numpy(matrix.indptr).long(), torch.from_numpy(matrix.indices).long()
+    return _sparse(starts, columns, torch.from_numpy(matrix.data), matrix.shape[0])
 
 
 class SymmetricProduct(torch.autograd.Function):
@@ -82,7 +118,8 @@ class EvidenceSum(MessagePassing):
         super().__init__(aggr="sum")
 
     def forward(self, values: Tensor, evidence: Tensor, adjacency: Tensor) -> tuple[Tensor, Tensor]:
-        """Weighted sums of `values` [n, c] over neighbours with `evidence` [n], and the sums of weights [n]."""
+        """Weighted sums of `values` [n, c] over neighbours with `evidence` [n], and the sums of weights
+        [n]."""
         stacked = torch.cat([values * evidence[:, None], evidence[:, None]], dim=1)
         total = self.propagate(adjacency, x=stacked)
         return total[:, :-1], total[:, -1]
@@ -107,10 +144,10 @@ class EnvironmentSum(nn.Module):
 class Round(nn.Module):
     """Gathers along every relation by itself and mixes what comes back through a gate each."""
 
-    def __init__(self, width: int, relations: Sequence[str]) -> None:
+    def __init__(self, width: int, relations: Sequence[str], neighbours: EvidenceSum) -> None:
         super().__init__()
         self.gather = nn.ModuleDict(
-            {name: EnvironmentSum() if name == "environment" else EvidenceSum() for name in relations}
+            {name: EnvironmentSum() if name == "environment" else neighbours for name in relations}
         )
         self.read = nn.ModuleDict({name: nn.Linear(CARRIED + 1, width) for name in relations})
         self.gate = nn.ModuleDict({name: nn.Linear(width + 1, 1) for name in relations})
@@ -136,16 +173,18 @@ class Round(nn.Module):
 class VarianceModel(nn.Module):
     """Mean and certainty of every node's rewards.
 
-    Log-odds start from the readout of static features. Round 1 adds by how much neighbours' records differ from
-    theirs, later rounds what was inferred of them, so that a node two hops from any evidence still hears of it.
+    Log-odds start from the readout of static features. Round 1 adds by how much neighbours' records differ
+    from theirs, later rounds what was inferred of them, so that a node two hops from any evidence still
+    hears of it.
     """
 
     def __init__(self, width: int, rounds: int, relations: Sequence[str], seed: int) -> None:
         super().__init__()
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
+            neighbours = EvidenceSum()  # without parameters, so one serves all
             self.enter = nn.Linear(3, width)
-            self.rounds = nn.ModuleList(Round(width, relations) for _ in range(rounds))
+            self.rounds = nn.ModuleList(Round(width, relations, neighbours) for _ in range(rounds))
             self.leave = nn.Linear(width, 2)
             self.scale = nn.Parameter(torch.tensor(1.0))
             self.enough = nn.Parameter(torch.tensor(4.0))

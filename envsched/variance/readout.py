@@ -17,7 +17,7 @@ Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Matrix = npt.NDArray[np.float32]
 
-ITERATIONS = 12
+ITERATIONS = 8
 MOST_LEVERAGE = 0.95
 
 
