@@ -21,13 +21,13 @@ from envsched.scheduling.scheduler import Floats
 from envsched.variance.evidence import Evidence
 from envsched.variance.posterior import Posterior
 
-MOST_KNOWN = 2000
+MOST_KNOWN = 1500
 """Most tasks that the process is conditioned on."""
 OWN = (0.05, 0.1, 0.15)
 """Variances of a task's own part among which the likeliest is chosen."""
-SHARED = 0.01
+SHARED = 0.03
 """Variance of each part that tasks share, before it is fitted."""
-ROUNDS = 6
+ROUNDS = 10
 """Of expectation maximisation of these variances."""
 BOUNDS = (0.01, 0.99)
 
@@ -35,8 +35,8 @@ BOUNDS = (0.01, 0.99)
 class GaussianProcess(Inferred):
     """A task's prior has the mean that a process expects, given the mean rewards of the other tasks.
 
-    A stand-in for VIP's process over prompt embeddings (arXiv 2602.01601). A rate is the pool's plus a part of
-    the environment, parts with the cosines of texts and of outlines as covariances, and a part of its own;
+    A stand-in for VIP's process over prompt embeddings (arXiv 2602.01601). A rate is the pool's plus a part
+    of the environment, parts with the cosines of texts and of outlines as covariances, and a part of its own;
     their variances maximise the marginal likelihood. What is expected of a known task leaves its own record
     out, in closed form. The prior's strength is fitted by empirical Bayes.
     """
@@ -45,8 +45,11 @@ class GaussianProcess(Inferred):
         """Change the pool; the statistics of all other nodes stay."""
         super().update(added, removed)
         one_hot = np.eye(len(self.graph.environments))[self.graph.environment]
-        blocks = [one_hot, self.graph.text, self.graph.outline]
-        self.features = np.hstack(blocks).astype(np.float64)
+        blocks: list[Floats] = [
+            one_hot,
+            *(b.astype(np.float64) for b in (self.graph.text, self.graph.outline)),
+        ]
+        self.features = np.hstack(blocks)
         self.block = np.repeat(np.arange(len(blocks)), [block.shape[1] for block in blocks])
 
     def posterior(self, evidence: Evidence) -> Posterior:
@@ -60,12 +63,27 @@ class GaussianProcess(Inferred):
         known = best_known(evidence, MOST_KNOWN)
         features, trials = self.features[known], evidence.trials[known]
         targets, noise = evidence.successes[known] / trials - pool, rollout_variance(evidence) / trials
-        fits = [(fit(features, targets, noise + own, self.block), own) for own in OWN]
-        process, own = max(fits, key=lambda one: one[0].likelihood)
+        prior = fitted_prior(weigh(features, targets, noise + OWN[1]), self.block)
+        fits = [(condition(weigh(features, targets, noise + own), prior), own) for own in OWN]
+        process, own = max(fits, key=lambda fit: fit[0].likelihood)
         mean = self.features @ process.mean
         leverage = process.variance_at(features) / (noise + own)
         mean[known] = targets - (targets - mean[known]) / (1 - leverage)
         return np.clip(pool + mean, *BOUNDS)
+
+
+@dataclass(frozen=True)
+class Sums:
+    """What targets [n] at features [n, d] say, each weighted by one over the variance of its error."""
+
+    gram: Floats
+    """[d, d]: of the products of features."""
+    moment: Floats
+    """[d]: of features and targets."""
+    square: float
+    """Of the targets."""
+    log_error: float
+    """Logarithms of the variances."""
 
 
 @dataclass(frozen=True)
@@ -85,32 +103,32 @@ class Process:
         return variance
 
 
-def fit(features: Floats, targets: Floats, error: Floats, block: Integers) -> Process:
-    """The process given `targets` [n] at `features` [n, d] with errors of variances `error` [n].
-
-    Coefficients of features of one `block` [d] have one prior variance, fitted by expectation maximisation.
-    """
+def weigh(features: Floats, targets: Floats, error: Floats) -> Sums:
+    """The sums over `targets` [n] at `features` [n, d] with errors of variances `error` [n]."""
     weighted = features / error[:, None]
-    gram, moment = features.T @ weighted, weighted.T @ targets
-    constant = -0.5 * float((targets**2 / error).sum() + np.log(error).sum())
+    square, log_error = float((targets**2 / error).sum()), float(np.log(error).sum())
+    return Sums(features.T @ weighted, weighted.T @ targets, square, log_error)
+
+
+def fitted_prior(sums: Sums, block: Integers) -> Floats:
+    """Prior variances [d] of the coefficients, one for each `block` [d], by expectation maximisation."""
     size = np.bincount(block)
-    shared = np.full(len(size), SHARED)
-    process = condition(gram, moment, constant, shared[block])
+    prior = np.full(len(block), SHARED)
     for _ in range(ROUNDS):
+        process = condition(sums, prior)
         square = process.mean**2 + np.diag(process.covariance)
-        shared = np.maximum(np.bincount(block, square) / size, 1e-6)
-        process = condition(gram, moment, constant, shared[block])
-    return process
+        prior = np.maximum(np.bincount(block, square) / size, 1e-6)[block]
+    return prior
 
 
-def condition(gram: Floats, moment: Floats, constant: float, prior: Floats) -> Process:
-    """The process from weighted sums over its targets and the prior variances [d] of the coefficients."""
+def condition(sums: Sums, prior: Floats) -> Process:
+    """The process given the targets, where coefficients have the prior variances `prior` [d]."""
     root = np.sqrt(prior)
-    factor = cho_factor(np.eye(len(root)) + root[:, None] * gram * root, lower=True)
+    factor = cho_factor(np.eye(len(root)) + root[:, None] * sums.gram * root, lower=True)
     covariance = root[:, None] * cho_solve(factor, np.eye(len(root))) * root
-    mean = covariance @ moment
-    likelihood = constant + 0.5 * float(moment @ mean) - float(np.log(np.diag(factor[0])).sum())
-    return Process(mean, covariance, likelihood)
+    mean = covariance @ sums.moment
+    size = sums.log_error + 2 * float(np.log(np.diag(factor[0])).sum())
+    return Process(mean, covariance, -0.5 * (sums.square - float(sums.moment @ mean) + size))
 
 
 def rollout_variance(evidence: Evidence) -> float:

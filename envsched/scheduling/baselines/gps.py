@@ -24,6 +24,7 @@ from envsched.scheduling.baselines.inferred import (
 from envsched.scheduling.scheduler import Batch, Floats, Prediction
 from envsched.variance.evidence import Evidence
 from envsched.variance.posterior import Posterior
+from envsched.variance.predictor import decode_array, encode_array
 
 MEMBERS = 3
 """Networks; each leaves out a third of the tasks, of which it is then asked."""
@@ -32,7 +33,7 @@ MOST_KNOWN = 1000
 """Most tasks that are trained on."""
 FIRST_STEPS, STEPS = 60, 15
 """Optimiser steps for a new pool, and before each further batch."""
-RATE, DECAY = 0.01, 0.05
+RATE, DECAY = 0.003, 1.0
 """Of AdamW."""
 LATELY = 4.0
 """Steps after which a visit is half forgotten by the diversity term."""
@@ -54,7 +55,7 @@ class Gps(Inferred):
 
     def __init__(self, nodes: Sequence[NodeProfile], seed: int, group_size: int = 8, **options: Any) -> None:
         """`options` are those of `Predictive`."""
-        self.weights: list[float] = []
+        self.weights: list[Any] = []
         self.trained_on = ""
         self.fitted_step = -1
         super().__init__(nodes, seed, group_size, **options)
@@ -95,7 +96,9 @@ class Gps(Inferred):
             -waited[lately] / LATELY
         )
         nearest = cosine.max(axis=1, initial=0.0).astype(np.float64)
-        return super().values(prediction, table) | {"diversity": -DIVERSITY * nearest}
+        parts = super().values(prediction, table)
+        lost = 1 - np.exp(-DIVERSITY * nearest)
+        return parts | {"diversity": -lost * np.sum(list(parts.values()), axis=0)}
 
     def state_dict(self) -> dict[str, Any]:
         """Pool, seed, statistics and the networks."""
@@ -111,8 +114,8 @@ class Gps(Inferred):
         if fresh:
             self.weights, self.trained_on = [], self._pool()
         network = self._network()
-        inputs, odds = self._inputs(evidence)
-        inputs, odds = inputs[known], torch.from_numpy(odds[known]).float()
+        every, present = self._inputs(evidence)
+        inputs, odds = every[known], torch.from_numpy(present[known]).float()
         trials = evidence.trials[known]
         rate = torch.from_numpy(evidence.successes[known] / trials).float()
         others = self.member[known] != np.arange(MEMBERS)[:, None]
@@ -126,12 +129,14 @@ class Gps(Inferred):
             )
             ((losses * weight).sum() / weight.sum()).backward()
             optimizer.step()
-        self.weights = nn.utils.parameters_to_vector(network.parameters()).tolist()
+        weights = nn.utils.parameters_to_vector(network.parameters())
+        self.weights = encode_array(weights.detach().numpy())
 
     def _network(self) -> Network:
         network = Network(self.static.shape[1] + 2, self.seed)
         if self.weights:
-            nn.utils.vector_to_parameters(torch.tensor(self.weights), network.parameters())
+            weights = torch.from_numpy(decode_array(self.weights))
+            nn.utils.vector_to_parameters(weights, network.parameters())
         return network
 
     def _inputs(self, evidence: Evidence) -> tuple[Tensor, Floats]:

@@ -30,7 +30,8 @@ class Ridge(Inferred):
     """A task's prior has the mean that a linear model expects, fitted to the other tasks' mean rewards.
 
     A stand-in for PCL's value model (arXiv 2510.01135). Tasks weigh by their evidence; penalty and scale of
-    the text are those with the smallest leave-one-out error; the prior's strength is fitted by empirical Bayes.
+    the text are those with the smallest leave-one-out error. The prior's strength is fitted by empirical
+    Bayes.
     """
 
     def update(self, added: Sequence[NodeProfile] = (), removed: Sequence[str] = ()) -> None:
