@@ -1,14 +1,15 @@
 """The cross-environment relation: abstract execution and reward topology, in a space that knows no names.
 
-A node is placed by what is known of it before any rollout (its *outline*), and by how its neighbours within the
-environment were played (its *execution*). Its own rollouts never place it: a node that was played and one that was
-not are compared by the same measure, and no node's rewards show in its own neighbourhood.
+A node is placed by what is known of it before any rollout (its *outline*), and by how its neighbours within
+the environment were played (its *execution*). Its own rollouts never place it: a node that was played and one
+that was not are compared by the same measure, and no node's rewards show in its own neighbourhood.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import get_args
 
 import numpy as np
@@ -21,14 +22,14 @@ from envsched.graph.text import unit_rows
 KINDS: tuple[str, ...] = get_args(OperationKind)
 SCALES = np.arange(7, dtype=np.float32)
 """Centres of the soft steps on which log2(1 + count) is placed."""
-JOINTS = frozenset("and then after also next finally both each every plus too".split())
+JOINTS = frozenset({"and", "then", "after", "also", "next", "finally", "both", "each", "every", "plus"})
 """Words by which instructions string actions together."""
 SKETCH = 64
 
 
 def outlines(nodes: Sequence[NodeProfile]) -> Matrix:
-    """Rows [n, d]: the execution a task's words let expect, kinds of the tools on offer, how much it asks, and the
-    number and kind of its checks."""
+    """Rows [n, d]: the execution a task's words let expect, kinds of the tools on offer, how much it asks,
+    and the number and kind of its checks."""
     return np.stack([_outline(node) for node in nodes]) if nodes else np.zeros((0, 1), dtype=np.float32)
 
 
@@ -43,11 +44,13 @@ def _outline(node: NodeProfile) -> Matrix:
         *[0.5 * _steps(math.log2(1 + count)) for count in counts],
         0.5 * np.array([numeric / max(1, len(node.checks)), float(node.graded)], dtype=np.float32),
     ]
-    return np.concatenate(blocks).astype(np.float32)
+    row: Matrix = np.concatenate(blocks).astype(np.float32)
+    return row
 
 
 def sketch(traces: Sequence[Sequence[str]]) -> Matrix:
-    """[64]: how often each operation kind, and each pair in a row, occurs in the traces; square roots of shares.
+    """[64]: how often each operation kind, and each pair in a row, occurs in the traces; square roots of
+    shares.
 
     Depth (log2 of the mean length) and branching (share of the traces that differ) take the last places.
     """
@@ -59,7 +62,7 @@ def sketch(traces: Sequence[Sequence[str]]) -> Matrix:
         codes = [number[kind] for kind in trace if kind in number]
         for code in codes:
             row[code] += 1
-        for first, second in zip(codes, codes[1:], strict=False):
+        for first, second in pairwise(codes):
             row[len(KINDS) + (first * len(KINDS) + second) % (SKETCH - len(KINDS) - 8)] += 1
     row[: len(KINDS)] /= max(1.0, float(row[: len(KINDS)].sum()))
     row[len(KINDS) :] /= max(1.0, float(row[len(KINDS) :].sum()))
@@ -79,7 +82,7 @@ def spread_neighbours(rows: Matrix, environment: Integers, k: int, most: int) ->
 
     count = len(rows)
     bounds = [*np.flatnonzero(np.diff(environment, prepend=-1)).tolist(), count]
-    spans = list(zip(bounds, bounds[1:], strict=False))
+    spans = list(pairwise(bounds))
     if len(spans) < 2:
         return np.zeros((count, 0), dtype=np.int64), np.zeros((count, 0), dtype=np.float32)
     offered = [min(most, stop - start) for start, stop in spans]
@@ -129,7 +132,8 @@ def _histogram(kinds: Sequence[str]) -> Matrix:
     row = np.zeros(len(KINDS), dtype=np.float32)
     for kind in kinds:
         row[KINDS.index(kind)] += 1
-    return np.sqrt(row)
+    root: Matrix = np.sqrt(row)
+    return root
 
 
 def _unit(row: Matrix) -> Matrix:

@@ -1,13 +1,15 @@
 """Muon for matrices, in single precision and many matrices at once.
 
-`torch.optim.Muon` orthogonalises one matrix after the other in bfloat16, which processors without bfloat16 units
-emulate at a tenth of their speed.
+`torch.optim.Muon` orthogonalises one matrix after the other in bfloat16, which processors without bfloat16
+units emulate at a tenth of their speed.
 """
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from concurrent.futures import Executor
+from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -31,7 +33,7 @@ class Muon(torch.optim.Optimizer):
         self._workers = workers
 
     @torch.no_grad()
-    def step(self, closure: None = None) -> None:
+    def step(self, closure: None = None) -> None:  # type: ignore[override]
         """Update every matrix that has a gradient."""
         for group in self.param_groups:
             shapes: defaultdict[torch.Size, list[Tensor]] = defaultdict(list)
@@ -40,12 +42,10 @@ class Muon(torch.optim.Optimizer):
                     shapes[matrix.shape].append(matrix)
             # Twins of one shape are split once more, so that every worker has its share.
             shares = [part for same in shapes.values() for part in (same[0::2], same[1::2]) if part]
-            for _ in (self._workers.map if self._workers else map)(
-                lambda part: self._move(part, group), shares
-            ):
-                pass
+            move = partial(self._move, group=group)
+            list(self._workers.map(move, shares) if self._workers else map(move, shares))
 
-    def _move(self, matrices: list[Tensor], group: dict[str, float]) -> None:
+    def _move(self, matrices: list[Tensor], group: Mapping[str, Any]) -> None:
         rows, columns = matrices[0].shape
         momentum = group["momentum"]
         directions = []
@@ -68,4 +68,5 @@ def orthogonalize(matrices: Tensor) -> Tensor:
     for _ in range(ITERATIONS):
         gram = x @ x.mT
         x = torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
-    return x.mT if turned is not matrices else x
+    result: Tensor = x.mT if turned is not matrices else x
+    return result

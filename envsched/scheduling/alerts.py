@@ -24,9 +24,10 @@ def broken_probability(
 ) -> float:
     """Probability, in [0, 1], that an environment always fails (or always passes), given its tasks' records.
 
-    `elsewhere` [n] are the log-odds that other environments let expect, `strength` [n] the rollouts these are worth,
-    `deviation` the standard deviation of environments' own effects. Sound: the records are Beta-binomial given a
-    normal effect of the environment, which is integrated out. Broken: nothing is rewarded, but for slips.
+    `elsewhere` [n] are the log-odds that other environments let expect, `strength` [n] the rollouts these
+    are worth, `deviation` the standard deviation of environments' own effects. Sound: the records are
+    Beta-binomial given a normal effect of the environment, which is integrated out. Broken: nothing is
+    rewarded, but for slips.
     """
     effects, weights = NODES
     mean = np.clip(expit(elsewhere + deviation * effects[:, None]), 1e-6, 1 - 1e-6)

@@ -14,7 +14,7 @@ MOST_PATTERNS = 64
 
 
 def interaction_patterns(outline: Matrix) -> Integers:
-    """Number of each node's interaction pattern [n]: clusters of outlines. A function of the outlines alone."""
+    """Number of each node's interaction pattern [n]: clusters of outlines, and a function of these alone."""
     from sklearn.cluster import KMeans
 
     distinct = len(np.unique(outline.round(4), axis=0))
@@ -31,7 +31,8 @@ def coverage(
 ) -> dict[str, Floats]:
     """Three bonuses [n] from the nodes' effective counts [n]: each is its weight / sqrt(1 + count).
 
-    Counts of environments and patterns are means over their nodes, so that large ones are not thought well known.
+    Counts of environments and patterns are means over their nodes, so that large ones are not thought well
+    known.
     """
     return {
         "environment_coverage": settings.environment_coverage / np.sqrt(1 + _mean_by(environment, counts)),
@@ -43,4 +44,5 @@ def coverage(
 def _mean_by(group: Integers, values: Floats) -> Floats:
     """Mean of the values of each node's group [n]."""
     total, size = np.bincount(group, values), np.bincount(group)
-    return (total / np.maximum(size, 1))[group]
+    mean: Floats = (total / np.maximum(size, 1))[group]
+    return mean

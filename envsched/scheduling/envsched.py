@@ -18,6 +18,7 @@ from envsched.scheduling.predictive import Predictive
 from envsched.scheduling.scheduler import Alert, Batch, Prediction
 from envsched.variance.posterior import Posterior
 from envsched.variance.predictor import Predictor, decode_array, encode_array
+from envsched.variance.threads import few_threads
 
 
 class EnvSched(Predictive):
@@ -63,9 +64,9 @@ class EnvSched(Predictive):
             if group.key not in self._row:
                 continue
             if any(group.traces):
-                new = sketch(group.traces).astype(np.float16)
-                old = self.sketches.get(group.key)
-                self.sketches[group.key] = new if old is None else ((old + new) / 2).astype(np.float16)
+                new = sketch(group.traces)
+                mean = (self.sketches.get(group.key, new) + new) / 2
+                self.sketches[group.key] = mean.astype(np.float32)
             if group.error:
                 self.errors[self.nodes[group.key].environment] = group.error
 
@@ -83,13 +84,15 @@ class EnvSched(Predictive):
     def fit_variance(self, step: int) -> float:
         """Train the variance model on the groups observed before `step`; its loss, in nats a rollout."""
         self.rebuild_graph(step)
-        return self.predictor.fit(self.table(step), self.order, step)
+        with few_threads(len(self.keys)):
+            return self.predictor.fit(self.table(step), self.order, step)
 
     def next_batch(self, size: int, step: int) -> Batch:
         """Exactly `size` distinct nodes; ScheduleError where that is impossible."""
         self.fit_variance(step)
-        self._look_for_broken(step)
-        return super().next_batch(size, step)
+        with few_threads(len(self.keys)):
+            self._look_for_broken(step)
+            return super().next_batch(size, step)
 
     def predict(self, step: int) -> Prediction:
         """The next group of every node, from what was observed so far."""
@@ -104,7 +107,8 @@ class EnvSched(Predictive):
     def posterior(self, step: int) -> Posterior:
         """Belief about every node's mean reward, in the order of `keys`."""
         self.rebuild_graph(step)
-        return self.predictor.posterior(self.table(step), self.order)
+        with few_threads(len(self.keys)):
+            return self.predictor.posterior(self.table(step), self.order)
 
     def alerts(self) -> list[Alert]:
         """Environments that look broken rather than hard, by name."""

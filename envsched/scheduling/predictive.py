@@ -87,8 +87,8 @@ class Predictive(Scheduler):
         parts = self.values(prediction, table)
         noise = generator("draw", self.seed, step).random(len(self.keys))
         worth = np.log(np.sum(list(parts.values()), axis=0) + 1e-12)
-        # The largest of log-values with Gumbel noise are a draw without replacement in proportion to the
-        values.chance = -np.log(-np.log(np.clip(noise, 1e-12, 1 - 1e-12)))
+        # The largest log-values with Gumbel noise are a draw without replacement in proportion to values.
+        chance = -np.log(-np.log(np.clip(noise, 1e-12, 1 - 1e-12)))
         score = worth + max(self.settings.temperature, 1e-9) * chance
         selection = Selection(score, environment, quota, self.settings.similarity_penalty, self._similar)
         reserved = min(size, math.ceil(self.settings.floor * size))
@@ -158,8 +158,7 @@ class Predictive(Scheduler):
         return (errors + 2 * theirs[environment]) / (attempts + 2)
 
     def _relative_cost(self, table: NodeTable) -> Floats:
-        """Expected generated tokens of a rollout over the pool's mean [n]; environments speak for unseen
-        tasks."""
+        """Expected generated tokens of a rollout over the pool's mean [n], shrunk to the environment's."""
         tokens, counts = table.tokens[self.order], table.effective_count[self.order]
         known = np.nan_to_num(tokens) * counts
         if counts.sum() == 0:
@@ -167,7 +166,8 @@ class Predictive(Scheduler):
         mean = known.sum() / counts.sum()
         environment = self.graph.environment
         theirs = (np.bincount(environment, known) + mean) / (np.bincount(environment, counts) + 1)
-        return np.maximum((known + theirs[environment]) / (counts + 1) / mean, 0.05)
+        cost: Floats = np.maximum((known + theirs[environment]) / (counts + 1) / mean, 0.05)
+        return cost
 
     def _explain(
         self,

@@ -18,8 +18,8 @@ AUTOMATIC = 0.25
 def quotas(size: int, sizes: Integers, names: Sequence[str], share: float | None) -> Integers:
     """Most tasks each environment may take in a batch of `size`; `sizes` are their schedulable tasks.
 
-    `share` of the batch, rounded up, and never more than the environment has. Without a share a quarter, or the
-    least above it that fills the batch. ScheduleError names the numbers where the batch cannot be filled.
+    `share` of the batch, rounded up, and never more than the environment has. Without a share a quarter, or
+    the least above it that fills the batch. ScheduleError names the numbers where the batch cannot be filled.
     """
     available = int(sizes.sum())
     if not 0 <= size <= available:
@@ -30,8 +30,9 @@ def quotas(size: int, sizes: Integers, names: Sequence[str], share: float | None
     allowed = np.minimum(sizes, most)
     if allowed.sum() < size:
         smallest = ", ".join(f"{name} {count}" for name, count in list(zip(names, sizes, strict=True))[:5])
+        more = " …" if len(sizes) > 5 else ""
         raise ScheduleError(
-            f"batch of {size} tasks asked for; a quota of {share} lets each of {len(sizes)} environments give at "
-            f"most {most}, {int(allowed.sum())} in all (schedulable: {smallest}{' …' if len(sizes) > 5 else ''})"
+            f"batch of {size} tasks asked for; a quota of {share} lets each of {len(sizes)} environments "
+            f"give at most {most}, {int(allowed.sum())} in all (schedulable: {smallest}{more})"
         )
     return allowed

@@ -28,7 +28,7 @@ class ScheduledTask:
     parts: Mapping[str, float] = field(default_factory=dict)
     """The terms of `value`: variance, coverage …, penalty. They add up to it."""
     context: Mapping[str, float | str] = field(default_factory=dict)
-    """What else explains the choice: predicted mean and variance, quota state, nearest task already chosen …"""
+    """What else explains the choice: predicted mean and variance, quota state, nearest task already in …"""
 
 
 @dataclass(frozen=True)

@@ -66,4 +66,5 @@ def _variance_ratio(
         np.bincount(environment, most, count) + unit
     )
     ratio = (found + unit * theirs[environment]) / (most + unit)
-    return np.clip(ratio, 0.02, 1.0)
+    clipped: Floats = np.clip(ratio, 0.02, 1.0)
+    return clipped

@@ -107,25 +107,25 @@ class SymmetricProduct(torch.autograd.Function):
         return adjacency @ x
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[None, Tensor]:  # type: ignore[override]
+    def backward(ctx: Any, gradient: Tensor) -> tuple[None, Tensor]:
         return None, ctx.adjacency @ gradient
 
 
-class EvidenceSum(MessagePassing):
+class EvidenceSum(MessagePassing):  # type: ignore[misc]
     """Sums what neighbours tell, weighted by similarity and evidence."""
 
     def __init__(self) -> None:
         super().__init__(aggr="sum")
 
     def forward(self, values: Tensor, evidence: Tensor, adjacency: Tensor) -> tuple[Tensor, Tensor]:
-        """Weighted sums of `values` [n, c] over neighbours with `evidence` [n], and the sums of weights
-        [n]."""
+        """Weighted sums of `values` [n, c] over neighbours with `evidence` [n], and of the weights [n]."""
         stacked = torch.cat([values * evidence[:, None], evidence[:, None]], dim=1)
         total = self.propagate(adjacency, x=stacked)
         return total[:, :-1], total[:, -1]
 
     def message_and_aggregate(self, edge_index: Tensor, x: Tensor) -> Tensor:
-        return SymmetricProduct.apply(edge_index, x)
+        product: Tensor = SymmetricProduct.apply(edge_index, x)  # type: ignore[no-untyped-call]
+        return product
 
 
 class EnvironmentSum(nn.Module):

@@ -41,7 +41,8 @@ class Posterior:
         """Expected standard deviation of a group's rewards: sqrt(ratio) x E[sqrt(p (1 - p))], in (0, 0.5]."""
         total = self.alpha + self.beta
         root = gammaln(self.alpha + 0.5) - gammaln(self.alpha) + gammaln(self.beta + 0.5) - gammaln(self.beta)
-        return np.sqrt(self.ratio) * np.exp(root) / total
+        deviation: Floats = np.sqrt(self.ratio) * np.exp(root) / total
+        return deviation
 
     def informative(self, group_size: int) -> Floats:
         """Probability that the rewards of a group differ: 1 - E[p^G] - E[(1 - p)^G], in (0, 1).
@@ -53,7 +54,8 @@ class Posterior:
         common = gammaln(total) - gammaln(total + draws)
         passes = np.exp(gammaln(self.alpha + draws) - gammaln(self.alpha) + common)
         fails = np.exp(gammaln(self.beta + draws) - gammaln(self.beta) + common)
-        return np.clip(1 - passes - fails, 0, 1)
+        differ: Floats = np.clip(1 - passes - fails, 0, 1)
+        return differ
 
 
 def combine(mean: Floats, strength: Floats, successes: Floats, trials: Floats, ratio: Floats) -> Posterior:

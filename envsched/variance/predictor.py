@@ -40,7 +40,7 @@ class Known:
 
 
 class Predictor:
-    """Readout, graph network and posterior as one; the network's weights are all its state."""
+    """Readout, graph network and posterior as one; its state is weights, and the step of their last fit."""
 
     def __init__(self, settings: VarianceSettings, seed: int) -> None:
         self.settings = settings
@@ -59,10 +59,11 @@ class Predictor:
         self._known: Known | None = None
 
     def place(self, graph: Graph) -> None:
-        """Take another graph; what was learnt stays."""
+        """Take another graph, without a cross relation for now; what was learnt stays."""
         self.graph = graph
         self._within = adjacency(graph.within, len(graph.nodes))
-        self._fitted, self._table, self._known = -1, None, None
+        self.connect(Edges(np.zeros((2, 0), dtype=np.int64), np.zeros(0, dtype=np.float32)))
+        self._table, self._known = None, None
 
     def connect(self, across: Edges) -> None:
         """Take the cross relation as of now."""
@@ -119,13 +120,15 @@ class Predictor:
         )
 
     def state_dict(self) -> dict[str, Any]:
-        """The network's weights, as JSON data."""
-        return {name: encode_array(value.numpy()) for name, value in self.model.state_dict().items()}
+        """Weights, and the step of their last fit, as JSON data."""
+        weights = {name: encode_array(value.numpy()) for name, value in self.model.state_dict().items()}
+        return {"fitted": self._fitted, "weights": weights}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from `state_dict()`; RuntimeError names weights that do not fit."""
-        self.model.load_state_dict({name: torch.from_numpy(decode_array(row)) for name, row in state.items()})
-        self._fitted, self._known = -1, None
+        weights = {name: torch.from_numpy(decode_array(row)) for name, row in state["weights"].items()}
+        self.model.load_state_dict(weights)
+        self._fitted, self._known = state["fitted"], None
 
 
 def encode_array(values: npt.NDArray[Any]) -> list[Any]:

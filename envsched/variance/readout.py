@@ -84,7 +84,7 @@ def _fit(
         precision = np.clip((np.bincount(block, determined, count) + 1e-3) / size, 1e-2, 1e6)
         misses = weight @ (aim - features @ mean) ** 2
         noise = max(float(misses / max(weight.sum() - determined.sum() * weight.mean(), 1.0)), 1e-3)
-    return np.asarray(mean, dtype=np.float64), covariance, *used
+    return np.asarray(mean, dtype=np.float64), np.asarray(covariance, dtype=np.float64), *used
 
 
 def _everywhere(
