@@ -7,20 +7,32 @@ import os
 import re
 import sys
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
+
+from envsched.benchmarks.cli import app as bench
+
+if TYPE_CHECKING:
+    from envsched.scheduling.envsched import EnvSched
 
 # Plain help: rich takes longer to import than the rest of the command line.
 app = typer.Typer(
     no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None
 )
 
+graph = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+app.add_typer(graph, name="graph", help="Look at the graph of the training tasks.")
+app.add_typer(bench, name="bench")
+
 Override = Annotated[
     list[str],
     typer.Option("--set", "-S", metavar="BLOCK.FIELD=VALUE", help="Override a setting; repeatable."),
 ]
 Params = Annotated[Path, typer.Option("--params", help="File with the settings.")]
+
+Source = Annotated[str, typer.Option(help="Short for -S environments.source=…")]
+PastRun = Annotated[str, typer.Option(help="Name of a run: its settings, and how its tasks were played.")]
 
 RUN_NAME = r"([A-Za-z0-9][\w.-]*)?"
 
@@ -70,6 +82,64 @@ def settings(overrides: Override = [], params: Params = Path("params.yaml")) -> 
     from envsched.config import load_settings
 
     typer.echo(load_settings(params, overrides).model_dump_json(indent=2))
+
+
+@graph.command("show")
+def graph_show(
+    key: Annotated[str, typer.Argument(help="A task's key, or a part of it that no other key has.")],
+    overrides: Override = [],  # noqa: B006
+    params: Params = Path("params.yaml"),
+    source: Source = "",
+    run: PastRun = "",
+    most: Annotated[int, typer.Option(min=1, help="Neighbours shown in each relation.")] = 8,
+) -> None:
+    """Show a task's neighbours in both relations, best first, and why they are its neighbours."""
+    from envsched.graph.explain import find_node
+    from envsched.reports.graph import neighbourhood_text
+
+    scheduler, step = _scheduler(overrides, params, source, run)
+    try:
+        row = find_node(scheduler.graph, key)
+    except ValueError as error:
+        _fail(str(error))
+    across = scheduler.rebuild_graph(step)
+    typer.echo(neighbourhood_text(scheduler.graph, across, row, scheduler.sketches, most))
+
+
+@graph.command("summary")
+def graph_summary(
+    overrides: Override = [],  # noqa: B006
+    params: Params = Path("params.yaml"),
+    source: Source = "",
+    run: PastRun = "",
+) -> None:
+    """Count nodes, environments, edges and neighbours."""
+    from envsched.reports.graph import summary_text
+
+    scheduler, step = _scheduler(overrides, params, source, run)
+    typer.echo(summary_text(scheduler.graph, scheduler.rebuild_graph(step)))
+
+
+def _scheduler(overrides: list[str], params: Path, source: str, run: str) -> tuple[EnvSched, int]:
+    """EnvSched over the training tasks, told what happened in `run` if given, and the step after that."""
+    from envsched.environments.registry import load_registry
+    from envsched.graph.profile import profiles
+    from envsched.history.store import outcomes, read_history
+    from envsched.runs.settings import run_settings
+    from envsched.scheduling.envsched import EnvSched
+
+    settings = run_settings(run, params, [*overrides, *([f"environments.source={source}"] if source else [])])
+    directory = Path(settings.train.runs_directory) / run
+    if run and not (directory / "config.json").is_file():
+        _fail(f"--run: found no run {run!r} in {settings.train.runs_directory}")
+    try:
+        nodes = profiles(load_registry(settings.environments).train, settings.environments.reward == "graded")
+        history = outcomes(read_history(directory / "history")) if run else []
+    except (ValueError, ImportError) as error:
+        _fail(str(error))
+    scheduler = EnvSched(nodes, settings.train.seed, settings.train.group_size, graph=settings.graph)
+    scheduler.observe(history)
+    return scheduler, max((group.observed_step for group in history), default=0) + 1
 
 
 def main() -> None:
