@@ -39,9 +39,11 @@ class EnvSched(Predictive):
         variance = variance or VarianceSettings()
         self.predictor = Predictor(variance, seed)
         self.sketches: dict[str, Matrix] = {}
-        """Mean execution of each node rolled out so far, [64]."""
-        self.errors: dict[str, str] = {}
-        """Latest error text of each environment that had one."""
+        """Execution of each node's newest group, [64]."""
+        self.sketched: dict[str, int] = {}
+        """Step in which that group was drawn."""
+        self.errors: dict[str, tuple[int, str]] = {}
+        """Step drawn and error text of each environment's newest group that had one."""
         self.alerted: dict[str, Alert] = {}
         """Alerts that stand, by environment."""
         self._rebuilt = -1
@@ -51,7 +53,9 @@ class EnvSched(Predictive):
         """Change the pool; statistics and what the model has learnt stay."""
         super().update(added, removed)
         self.sketches = {key: row for key, row in self.sketches.items() if key in self.nodes}
+        self.sketched = {key: step for key, step in self.sketched.items() if key in self.nodes}
         here = set(self.graph.environments)
+        self.errors = {name: error for name, error in self.errors.items() if name in here}
         self.alerted = {name: alert for name, alert in self.alerted.items() if name in here}
         self._row = {key: row for row, key in enumerate(self.keys)}
         self._rebuilt = -1
@@ -60,15 +64,16 @@ class EnvSched(Predictive):
     def observe(self, groups: Sequence[GroupOutcome]) -> None:
         """Take in finished groups, in any order, also late ones."""
         super().observe(groups)
-        for group in sorted(groups, key=lambda group: (group.key, group.drawn_step)):
+        self._rebuilt = -1
+        for group in groups:
             if group.key not in self._row:
                 continue
-            if any(group.traces):
-                new = sketch(group.traces)
-                mean = (self.sketches.get(group.key, new) + new) / 2
-                self.sketches[group.key] = mean.astype(np.float32)
+            if any(group.traces) and group.drawn_step > self.sketched.get(group.key, -1):
+                self.sketches[group.key] = sketch(group.traces)
+                self.sketched[group.key] = group.drawn_step
             if group.error:
-                self.errors[self.nodes[group.key].environment] = group.error
+                name = self.nodes[group.key].environment
+                self.errors[name] = max(self.errors.get(name, (-1, "")), (group.drawn_step, group.error))
 
     def rebuild_graph(self, step: int) -> Edges:
         """Bring the cross-environment relation up to date with the executions observed before `step`."""
@@ -119,13 +124,14 @@ class EnvSched(Predictive):
         return [self.graph.environments.index(name) for name in sorted(self.alerted)]
 
     def metrics(self) -> dict[str, float]:
-        """Edges, loss of the variance model, and how many alerts stand."""
-        return {
+        """Edges, loss of the variance model as soon as there is one, and how many alerts stand."""
+        found = {
             "graph/within_edges": float(self.graph.within.similarity.size),
             "graph/across_edges": float(self.predictor.across.similarity.size),
             "variance/loss": self.predictor.loss,
             "schedule/alerts": float(len(self.alerted)),
         }
+        return {name: value for name, value in found.items() if np.isfinite(value)}
 
     def _look_for_broken(self, step: int) -> None:
         """Raise and clear alerts."""
@@ -152,7 +158,7 @@ class EnvSched(Predictive):
                 measured=float(successes.sum() / max(trials.sum(), 1e-9)),
                 predicted=float(np.mean(1 / (1 + np.exp(-elsewhere)))),
                 since=before.since if before else step,
-                error=self.errors.get(name, ""),
+                error=self.errors.get(name, (-1, ""))[1],
             )
 
     def state_dict(self) -> dict[str, Any]:
@@ -160,8 +166,9 @@ class EnvSched(Predictive):
         return {
             **super().state_dict(),
             "sketches": {key: encode_array(row) for key, row in sorted(self.sketches.items())},
+            "sketched": dict(sorted(self.sketched.items())),
             "predictor": self.predictor.state_dict(),
-            "errors": dict(sorted(self.errors.items())),
+            "errors": {name: list(error) for name, error in sorted(self.errors.items())},
             "alerted": {name: vars(alert) for name, alert in sorted(self.alerted.items())},
         }
 
@@ -169,7 +176,9 @@ class EnvSched(Predictive):
         """Continue from `state_dict()`."""
         super().load_fields({"statistics": state["statistics"]})
         self.sketches = {key: decode_array(row) for key, row in state["sketches"].items()}
+        self.sketched = dict(state["sketched"])
+        self.predictor.seed = self.seed
         self.predictor.load_state_dict(state["predictor"])
-        self.errors = dict(state["errors"])
+        self.errors = {name: (step, text) for name, (step, text) in state["errors"].items()}
         self.alerted = {name: Alert(**alert) for name, alert in state["alerted"].items()}
         self._rebuilt = -1
