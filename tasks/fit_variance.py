@@ -10,5 +10,5 @@ from tasks.session import session
 def fit_variance(run: str, step: int) -> float | None:
     """A few optimiser steps on the groups observed before `step`; the loss, None without a model."""
     live = session(run)
-    with live.scheduling("variance"):
+    with live.timed("variance"):
         return live.scheduler.fit_variance(step)

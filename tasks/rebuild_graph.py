@@ -10,5 +10,5 @@ from tasks.session import session
 def rebuild_graph(run: str, step: int) -> None:
     """Rebuild what depends on the executions observed before `step`; nothing to do without a graph."""
     live = session(run)
-    with live.scheduling("graph"):
+    with live.timed("graph"):
         live.scheduler.rebuild_graph(step)

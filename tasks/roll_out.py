@@ -71,7 +71,7 @@ def _tell(live: Session, step: int, groups: list[Group], new: int) -> list[Group
     """Write the outcomes of all groups of the step, and let the scheduler observe the `new` last ones."""
     with live.timed("write"):
         history = write_outcomes(live.run.history(step), groups, drawn_step=step)
-    with live.scheduling("observe"):
+    with live.timed("observe"):
         found = outcomes(history)[-new:]
         live.scheduler.observe(found)
     return found
@@ -82,7 +82,7 @@ def _draw_more(live: Session, missing: int, step: int) -> bool:
     missing = min(missing, len(live.scheduler.keys) - len(live.batch.tasks))
     if missing <= 0:
         return False
-    with live.scheduling("schedule"):
+    with live.timed("schedule"):
         more = with_predictions(live.scheduler.next_batch(missing, step), live.scheduler)
     live.batch = Batch(step, live.batch.tasks + more.tasks)
     return True

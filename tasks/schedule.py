@@ -13,7 +13,7 @@ def schedule_batch(run: str, step: int) -> list[str]:
     """The keys of the tasks to roll out in this step. Alerts that came or went are told."""
     live = session(run)
     before = live.scheduler.alerts()
-    with live.scheduling("schedule"):
+    with live.timed("schedule"):
         batch = live.scheduler.next_batch(live.settings.train.batch_size, step)
         live.batch = with_predictions(batch, live.scheduler)
     for line in alert_changes(before, live.scheduler.alerts()):

@@ -10,11 +10,8 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import Any
-
-from threadpoolctl import ThreadpoolController
 
 from envsched.config import Settings
 from envsched.environments.registry import Registry
@@ -65,16 +62,6 @@ class Session:
         yield
         self.add(f"seconds/{stage}", time.perf_counter() - start)
 
-    @contextmanager
-    def scheduling(self, stage: str) -> Iterator[None]:
-        """The same for work of the scheduler, which gets one thread.
-
-        Its matrices are small: where cores are short, threads wait for each other many times longer than
-        they work. And batches do not depend on how many cores there are.
-        """
-        with self.timed(stage), thread_pools().limit(limits=1):
-            yield
-
     def add(self, metric: str, value: float) -> None:
         """Add to a metric of the step under way."""
         self.metrics[metric] = self.metrics.get(metric, 0.0) + value
@@ -107,12 +94,6 @@ def open_session(settings: Settings, run: str) -> Iterator[Session]:
                     f'stopped after step {opened.run.last_step}; go on: make train ARGS="--run {run}"'
                 )
             raise
-
-
-@cache
-def thread_pools() -> ThreadpoolController:
-    """Those of the numerical libraries loaded by now; looking for them takes a while."""
-    return ThreadpoolController()
 
 
 def new_run_name(settings: Settings) -> str:

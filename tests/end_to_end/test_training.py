@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import IO, Any
 
 import pytest
-from threadpoolctl import threadpool_limits
 
 from envsched.config import load_settings
 from envsched.environments.registry import load_registry
@@ -84,13 +83,12 @@ def check_batches(run: Path, steps: int) -> None:
     assert len(history) == steps * BATCH * GROUP
     settings = load_settings(None, values=SMALL)
     assert settings.schedule.scheduler == "envsched"
-    with threadpool_limits(1):
-        scheduler = scheduler_from_settings(settings, profiles(load_registry(settings.environments).train))
-        for step in range(1, steps + 1):
-            rows = history[history["drawn_step"] == step]
-            expected = scheduler.next_batch(BATCH, step).keys
-            assert rows["key"].tolist() == [key for key in expected for _ in range(GROUP)]
-            scheduler.observe(outcomes(rows))
+    scheduler = scheduler_from_settings(settings, profiles(load_registry(settings.environments).train))
+    for step in range(1, steps + 1):
+        rows = history[history["drawn_step"] == step]
+        expected = scheduler.next_batch(BATCH, step).keys
+        assert rows["key"].tolist() == [key for key in expected for _ in range(GROUP)]
+        scheduler.observe(outcomes(rows))
 
 
 def manifests(run: Path) -> list[dict[str, Any]]:
