@@ -20,7 +20,7 @@ def test_pool_follows_the_newest_mean(group: MakeGroup, pool: MakePool) -> None:
     pools.next_batch(1, 1)
     names = [pools.pool(f"a/{i}") for i in range(5)]
     assert names == [("hard", 0.2), ("normal", 1.0), ("easy", 0.2), ("hard", 0.2), ("unseen", 1.0)]
-    pools.observe([group("a/0", 0.25, 0.5, step=1)])
+    pools.observe([group("a/0", 0.25, 0.27, step=1)])
     pools.next_batch(1, 2)
     assert pools.pool("a/0") == ("normal", 1.0)
     assert pools.metrics() == {

@@ -1,15 +1,18 @@
 """The GPS-like predictor."""
 
 from collections.abc import Callable
+from zlib import crc32
 
 import numpy as np
 import pytest
 import torch
+from scipy.special import expit
 
 from envsched.graph.profile import NodeProfile
 from envsched.history.outcome import GroupOutcome
+from envsched.scheduling.baselines import gps
 from envsched.scheduling.baselines.gps import DIVERSITY, MEMBERS, Gps, Network, log_loss
-from envsched.scheduling.baselines.inferred import environment_mean
+from envsched.scheduling.baselines.inferred import environment_mean, fitted_strength, with_record
 from envsched.variance.evidence import Evidence
 
 MakeGroup = Callable[..., GroupOutcome]
@@ -70,6 +73,36 @@ def test_another_pool_is_learnt_afresh_and_the_old_one_remembered(
     scheduler.update(removed=["c/7"])
     scheduler.next_batch(4, 2)
     assert scheduler.weights != trained
+
+
+def test_each_member_leaves_out_its_share_of_the_tasks(
+    told_pool: list[NodeProfile], evidence: MakeEvidence
+) -> None:
+    scheduler = Gps(told_pool, 0)
+    first = [key for key in scheduler.keys if crc32(key.encode()) % MEMBERS == 0]
+    found = evidence(scheduler, {key: (8.0 * (i % 2), 8.0) for i, key in enumerate(first)})
+    scheduler._fit(found, 0)
+    said = scheduler._network()(scheduler._inputs(found)[0])
+    assert said[0].tolist() == [0.0] * 24
+    assert said[1].abs().min() > 0
+
+
+def test_known_tasks_are_asked_of_the_member_that_left_them_out(
+    told_pool: list[NodeProfile], evidence: MakeEvidence, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gps, "TRUSTS", (1.0,))
+    scheduler = Gps(told_pool, 0)
+    found = evidence(scheduler, {f"{name}/{i}": (float(i), 8.0) for name in "ab" for i in range(6)})
+    scheduler._fit(found, 0)
+    inputs, odds = scheduler._inputs(found)
+    said = scheduler._network()(inputs).detach().double().numpy()
+    chosen = [
+        said[crc32(key.encode()) % MEMBERS, row] if found.seen[row] else said[:, row].mean()
+        for row, key in enumerate(scheduler.keys)
+    ]
+    mean = expit(odds + np.array(chosen))
+    expected = with_record(mean, np.full(24, fitted_strength(mean, found)), found)
+    assert scheduler.posterior(found).mean == pytest.approx(expected.mean)
 
 
 def test_log_loss_by_hand(told_pool: list[NodeProfile], evidence: MakeEvidence) -> None:

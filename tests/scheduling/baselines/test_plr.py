@@ -26,13 +26,13 @@ def test_newest_draw_gives_score_and_age(group: MakeGroup, pool: MakePool) -> No
 
 
 def test_replays_by_rank(pool: MakePool) -> None:
-    plr = Plr(pool(a=3), 0, beta=1.0)
+    plr = Plr(pool(a=3), 0, beta=0.5)
     plr.scores = {"a/0": 0.1, "a/1": 0.5, "a/2": 0.3}
     rng = np.random.default_rng(0)
     counts = Counter(plr.by_rank(plr.keys, rng)[0] for _ in range(3000))
-    # 1, 1/2 and 1/3, over their sum of 11/6.
-    assert counts["a/1"] == pytest.approx(3000 * 6 / 11, abs=110)
-    assert counts["a/2"] == pytest.approx(3000 * 3 / 11, abs=100)
+    # 1, 1/4 and 1/9, over their sum of 49/36.
+    assert counts["a/1"] == pytest.approx(3000 * 36 / 49, abs=100)
+    assert counts["a/2"] == pytest.approx(3000 * 9 / 49, abs=90)
 
 
 def test_equal_scores_have_equal_chances(pool: MakePool) -> None:

@@ -23,6 +23,9 @@ def test_q_moves_by_the_mean_absolute_advantage(group: MakeGroup, pool: MakePool
     sec.observe([group("b/0", 1.0, 0.0, 0.0, 0.0, step=1)])
     sec.next_batch(1, 2)
     assert sec.q == pytest.approx({"a": 0.25, "b": 0.5 * 2 * math.sqrt(0.25 * 0.75)})
+    sec.observe([group("a/0", 0.0, 1.0, step=2)])
+    sec.next_batch(1, 3)
+    assert sec.q["a"] == 0.5 * 0.25 + 0.5
 
 
 def test_weights_are_a_softmax_of_q(group: MakeGroup, pool: MakePool) -> None:
