@@ -120,7 +120,7 @@ class EnvSched(Predictive):
         return [self.alerted[name] for name in sorted(self.alerted)]
 
     def urgent(self) -> Sequence[int]:
-        """Environments under alert: one task of each is tried every step, so that a repair shows at once."""
+        """Environments under alert: they are tried beside all others, so that a repair shows soon."""
         return [self.graph.environments.index(name) for name in sorted(self.alerted)]
 
     def metrics(self) -> dict[str, float]:

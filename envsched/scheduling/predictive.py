@@ -78,7 +78,7 @@ class Predictive(Scheduler):
         self._table = None
 
     def next_batch(self, size: int, step: int) -> Batch:
-        """Exactly `size` distinct nodes, those of the floor last; ScheduleError where that is impossible."""
+        """Exactly `size` distinct nodes; ScheduleError where that is impossible."""
         environment = self.graph.environment
         sizes = np.bincount(environment, minlength=len(self.graph.environments))
         quota = quotas(size, sizes, self.graph.environments, self.settings.quota)
@@ -91,10 +91,7 @@ class Predictive(Scheduler):
         chance = -np.log(-np.log(np.clip(noise, 1e-12, 1 - 1e-12)))
         score = worth + max(self.settings.temperature, 1e-9) * chance
         selection = Selection(score, environment, quota, self.settings.similarity_penalty, self._similar)
-        reserved = min(size, math.ceil(self.settings.floor * size))
-        while len(selection.choices) < size - reserved and (node := selection.best()) >= 0:
-            selection.take(node)
-        self._fill_floor(selection, size, table, noise)
+        self._fill(selection, size, step, noise)
         return Batch(
             step,
             tuple(self._explain(choice, parts, prediction, table, quota) for choice in selection.choices),
@@ -117,29 +114,38 @@ class Predictive(Scheduler):
         }
 
     def urgent(self) -> Sequence[int]:
-        """Numbers of environments that must have a place in the floor of the next batch."""
+        """Numbers of environments that should have a place in the next batch; as many do as the floor has."""
         return ()
 
-    def _fill_floor(self, selection: Selection, size: int, table: NodeTable, noise: Floats) -> None:
-        """Fill up with the tasks that wait longest in the environments that wait longest."""
-        waiting = table.since_visit[self.order]
-        waiting = np.where(np.isinf(waiting), 1e12, waiting)
-        count = len(self.graph.environments)
+    def _fill(self, selection: Selection, size: int, step: int, noise: Floats) -> None:
+        """Choose the whole batch: by score, but for the floor.
+
+        Its F places go in turn to the task and to the environment that wait longest. Each of E environments
+        is drawn within 2 ceil(E / F) steps and each of n tasks within 2 ceil(n / min(F, q)), where q is the
+        smallest quota and every group is observed before the next batch.
+        """
+        waiting = np.nan_to_num(self.table(step).since_visit[self.order], posinf=1e12)
+        places = min(size, math.ceil(self.settings.floor * size))
+        for_tasks = (step + 1) * places // 2 - step * places // 2
+        for_environments = places - for_tasks
+        # Tasks first, as long as no quota is used up; environments last, as they may be drawn anyway.
+        while len(selection.choices) < for_tasks:
+            selection.take(_first(np.flatnonzero(selection.allowed()), waiting, noise))
+        beside = min(size - places, places, len(self.urgent()))
+        while len(selection.choices) < size - for_environments - beside and (node := selection.best()) >= 0:
+            selection.take(node)
         environment = self.graph.environment
-        shortest = np.full(count, np.inf)
+        shortest = np.full(len(self.graph.environments), np.inf)
         np.minimum.at(shortest, environment, waiting)
-        for choice in selection.choices:
-            shortest[environment[choice.node]] = -1.0
-        for number in self.urgent():
-            shortest[number] += 1e15
-        while len(selection.choices) < size:
+        shortest[[environment[choice.node] for choice in selection.choices]] = -1.0
+        urgent = np.isin(environment, self.urgent())
+        while (left := size - len(selection.choices)) > 0:
             open_ = selection.allowed()
-            possible = np.bincount(environment[open_], minlength=count) > 0
-            first = np.bincount(environment, noise, count)
-            number = max(np.flatnonzero(possible), key=lambda e: (shortest[e], first[e]))
-            shortest[number] = -1.0
-            mine = np.flatnonzero(open_ & (environment == number))
-            selection.take(int(mine[np.lexsort((noise[mine], -waiting[mine]))[0]]))
+            wanted = open_ & urgent & (shortest[environment] >= 0)
+            nodes = np.flatnonzero(wanted if left > for_environments and wanted.any() else open_)
+            node = _first(nodes, shortest[environment], waiting, noise)
+            selection.take(node)
+            shortest[environment[node]] = -1.0
 
     def _similar(self, node: int) -> tuple[Integers, Floats]:
         """Nodes of the same environment and their similarity to `node`."""
@@ -200,3 +206,10 @@ class Predictive(Scheduler):
         self.statistics.load_state_dict(state["statistics"])
         self._table = None
         super().load_fields({name: value for name, value in state.items() if name != "statistics"})
+
+
+def _first(nodes: Integers, *ranks: Floats) -> int:
+    """The node with the largest first rank; of several, the one with the largest second, and so on."""
+    for rank in ranks:
+        nodes = nodes[rank[nodes] == rank[nodes].max()]
+    return int(nodes[0])
