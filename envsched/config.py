@@ -171,7 +171,7 @@ class GraphSettings(Block):
 class VarianceSettings(Block):
     """The model that predicts reward distributions over the graph."""
 
-    half_life: Annotated[float, Field(gt=0)] = 16.0
+    half_life: Annotated[float, Field(gt=0)] = 32.0
     """Policy steps after which evidence counts half."""
     width: Annotated[int, Field(ge=2, le=256)] = 8
     """Hidden channels."""
@@ -199,13 +199,11 @@ class ScheduleSettings(Block):
     value: Literal["deviation", "informative"] = "deviation"
     """What is sought: the expected standard deviation of a group's rewards (doubled, so that 1 is the
     most), or the probability that they differ."""
-    temperature: Annotated[float, Field(ge=0)] = 1.0
-    """1 draws tasks in proportion to their value, 0 takes those with the largest, 0.5 draws by its square.
-    Drawn by deviation at 1, group-normalised advantages add up to the gradient of the mean reward over all
-    tasks."""
+    temperature: Annotated[float, Field(ge=0)] = 0.0
+    """0 takes the tasks with the largest value, 1 draws them in proportion to it, 0.5 by its square."""
     environment_coverage: Annotated[float, Field(ge=0)] = 0.05
     """Bonus of an environment never rolled out; shrinks with its effective count."""
-    task_coverage: Annotated[float, Field(ge=0)] = 0.1
+    task_coverage: Annotated[float, Field(ge=0)] = 0.6
     """Bonus of a task never rolled out."""
     pattern_coverage: Annotated[float, Field(ge=0)] = 0.05
     """Bonus of an interaction pattern never rolled out."""

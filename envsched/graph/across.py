@@ -137,7 +137,8 @@ def _histogram(kinds: Sequence[str]) -> Matrix:
 
 
 def _unit(row: Matrix) -> Matrix:
-    return unit_rows(row[None])[0]
+    unit: Matrix = unit_rows(row[None])[0]
+    return unit
 
 
 def _steps(value: float) -> Matrix:

@@ -1,10 +1,9 @@
 """EnvSched's selection over any prediction: exploitation, coverage, quotas, similarity penalty, floor.
 
-Why tasks are drawn in proportion to their predicted deviation, not simply the best taken: a group with
-success probability p and normalised advantages moves the policy along grad p / sqrt(p (1 - p)). Drawn in
-proportion to sqrt(p (1 - p)), these add up to the gradient of the mean reward over all tasks, at the least
-variance that a sampling distribution can have (importance sampling by the size of each term); the best
-alone are a narrower batch.
+By default the most valuable tasks are taken. At temperature 1 they are drawn in proportion to their value
+instead: a group with success probability p and normalised advantages moves the policy along
+grad p / sqrt(p (1 - p)), so that drawn by sqrt(p (1 - p)) the batch adds up to the gradient of the mean reward
+over all tasks. That is unbiased, and slower where noise is what limits learning.
 """
 
 from __future__ import annotations
@@ -78,7 +77,12 @@ class Predictive(Scheduler):
         self._table = None
 
     def next_batch(self, size: int, step: int) -> Batch:
-        """Exactly `size` distinct nodes; ScheduleError where that is impossible."""
+        """Exactly `size` distinct nodes; ScheduleError where that is impossible.
+
+        The F places of the floor go in turn to the task and to the environment that wait longest. Each of E
+        environments is drawn within 2 ceil(E / F) steps and each of n tasks within 2 ceil(n / min(F, q)), where
+        q is the smallest quota, if every group is observed before the next batch.
+        """
         environment = self.graph.environment
         sizes = np.bincount(environment, minlength=len(self.graph.environments))
         quota = quotas(size, sizes, self.graph.environments, self.settings.quota)
@@ -118,12 +122,7 @@ class Predictive(Scheduler):
         return ()
 
     def _fill(self, selection: Selection, size: int, step: int, noise: Floats) -> None:
-        """Choose the whole batch: by score, but for the floor.
-
-        Its F places go in turn to the task and to the environment that wait longest. Each of E environments
-        is drawn within 2 ceil(E / F) steps and each of n tasks within 2 ceil(n / min(F, q)), where q is the
-        smallest quota and every group is observed before the next batch.
-        """
+        """Choose the whole batch: by score, but for the floor and urgent environments."""
         waiting = np.nan_to_num(self.table(step).since_visit[self.order], posinf=1e12)
         places = min(size, math.ceil(self.settings.floor * size))
         for_tasks = (step + 1) * places // 2 - step * places // 2
