@@ -2,8 +2,8 @@
 
 By default the most valuable tasks are taken. At temperature 1 they are drawn in proportion to their value
 instead: a group with success probability p and normalised advantages moves the policy along
-grad p / sqrt(p (1 - p)), so that drawn by sqrt(p (1 - p)) the batch adds up to the gradient of the mean reward
-over all tasks. That is unbiased, and slower where noise is what limits learning.
+grad p / sqrt(p (1 - p)), so that drawn by sqrt(p (1 - p)) the batch adds up to the gradient of the mean
+reward over all tasks. That is unbiased, and slower where noise is what limits learning.
 """
 
 from __future__ import annotations
@@ -80,8 +80,8 @@ class Predictive(Scheduler):
         """Exactly `size` distinct nodes; ScheduleError where that is impossible.
 
         The F places of the floor go in turn to the task and to the environment that wait longest. Each of E
-        environments is drawn within 2 ceil(E / F) steps and each of n tasks within 2 ceil(n / min(F, q)), where
-        q is the smallest quota, if every group is observed before the next batch.
+        environments is drawn within 2 ceil(E / F) steps and each of n tasks within 2 ceil(n / min(F, q)),
+        where q is the smallest quota, if every group is observed before the next batch.
         """
         environment = self.graph.environment
         sizes = np.bincount(environment, minlength=len(self.graph.environments))
