@@ -137,6 +137,8 @@ class EnvSched(Predictive):
         """Raise and clear alerts."""
         table = self.table(step)
         known = self.predictor.known(table, self.order)
+        # Not the environment's own: where all fails, the model learns to expect that of single tasks.
+        strength = float(np.median(known.strength))
         bounds = np.searchsorted(self.graph.environment, np.arange(len(self.graph.environments) + 1))
         for name, low, high in zip(self.graph.environments, bounds[:-1], bounds[1:], strict=True):
             part = slice(low, high)
@@ -146,9 +148,7 @@ class EnvSched(Predictive):
             if trials.sum() == 0 and not erring:
                 continue
             elsewhere = known.base.elsewhere[part]
-            broken = broken_probability(
-                elsewhere, known.strength[part], successes, trials, known.base.environments
-            )
+            broken = broken_probability(elsewhere, strength, successes, trials, known.base.environments)
             if not erring and broken < (CLEAR if name in self.alerted else RAISE):
                 self.alerted.pop(name, None)
                 continue
