@@ -71,13 +71,18 @@ class Slot:
                 return []
             answers = [wire.decode_observation(data) for data in self.process.receive()]
         except WorkerLost as lost:
-            return self._replace(str(lost), self.pending[0].episode)
+            return self._replace(str(lost), self.pending[0].episode if self.pending else None)
         if answers:
             self._extend_deadline()
         done = [(self.pending.popleft(), answer) for answer in answers]
         for step, answer in done:
             self._record(step, answer)
-        return [(step, answer) for step, answer in done if step.position is not None]
+        told = [(step, answer) for step, answer in done if step.position is not None]
+        try:
+            self.process.left()
+        except WorkerLost as lost:  # whoever comes after those that were answered well
+            told += self._replace(str(lost), self.pending[0].episode if self.pending else None)
+        return told
 
     def drop(self, episode: PlayedEpisode) -> None:
         """Forget an episode; the worker hears of it with the next commands."""

@@ -23,7 +23,10 @@ def pack(message: Any) -> bytes:
 
 
 def unpack(buffer: bytearray) -> list[Any]:
-    """Messages of all whole frames in `buffer`, which keeps only what is left over."""
+    """Messages of all whole frames in `buffer`, which keeps only what is left over.
+
+    ValueError for a frame that is not JSON, once those before it have been given.
+    """
     messages = []
     start = 0
     while len(buffer) - start >= HEADER.size:
@@ -31,7 +34,12 @@ def unpack(buffer: bytearray) -> list[Any]:
         end = start + HEADER.size + length
         if len(buffer) < end:
             break
-        messages.append(_decode(buffer[start + HEADER.size : end].decode()))
+        try:
+            messages.append(_decode(buffer[start + HEADER.size : end].decode()))
+        except ValueError:
+            if messages:
+                break
+            raise
         start = end
     del buffer[:start]
     return messages

@@ -75,6 +75,10 @@ class WorkerProcess:
         if not chunk:
             raise WorkerLost(self._epitaph())
         self._buffer += chunk
+        return self.left()
+
+    def left(self) -> list[Any]:
+        """Messages that were read but not given yet. WorkerLost where nonsense follows what was given."""
         try:
             return wire.unpack(self._buffer)
         except ValueError:

@@ -4,6 +4,7 @@ import json
 from dataclasses import asdict
 from typing import get_args
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -34,6 +35,15 @@ def test_frames_may_arrive_in_pieces(messages: list[object], sizes: list[int]) -
         position, turn = position + size, turn + 1
     assert received == messages
     assert not buffer
+
+
+@given(st.lists(JSON, max_size=3))
+def test_what_came_before_nonsense_is_not_lost(messages: list[object]) -> None:
+    buffer = bytearray(b"".join(wire.pack(message) for message in messages) + b"\x04\x00\x00\x00oops")
+    if messages:
+        assert wire.unpack(buffer) == messages
+    with pytest.raises(ValueError, match="Expecting value"):
+        wire.unpack(buffer)
 
 
 @given(
