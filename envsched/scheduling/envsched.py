@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from scipy.special import expit
 
 from envsched.config import GraphSettings, ScheduleSettings, VarianceSettings
 from envsched.graph.across import SKETCH, sketch
@@ -137,26 +138,27 @@ class EnvSched(Predictive):
         """Raise and clear alerts."""
         table = self.table(step)
         known = self.predictor.known(table, self.order)
+        environment, names, evidence = self.graph.environment, self.graph.environments, known.evidence
         # Not the environment's own: where all fails, the model learns to expect that of single tasks.
-        strength = float(np.median(known.strength))
-        bounds = np.searchsorted(self.graph.environment, np.arange(len(self.graph.environments) + 1))
-        for name, low, high in zip(self.graph.environments, bounds[:-1], bounds[1:], strict=True):
-            part = slice(low, high)
-            trials, successes = known.evidence.trials[part], known.evidence.successes[part]
-            attempts = table.attempts[self.order[part]].astype(np.float64)
-            erring = always_errs(table.error_rate[self.order[part]], attempts)
-            if trials.sum() == 0 and not erring:
-                continue
-            elsewhere = known.base.elsewhere[part]
-            broken = broken_probability(elsewhere, strength, successes, trials, known.base.environments)
-            if not erring and broken < (CLEAR if name in self.alerted else RAISE):
-                self.alerted.pop(name, None)
-                continue
-            before = self.alerted.get(name)
+        strength = float(np.median(known.strength)) if names else 1.0
+        broken = broken_probability(
+            environment,
+            known.base.elsewhere,
+            strength,
+            evidence.successes,
+            evidence.trials,
+            known.base.environments,
+        )
+        erring = always_errs(environment, table.error_rate[self.order], table.attempts[self.order])
+        limit = np.array([CLEAR if name in self.alerted else RAISE for name in names])
+        standing, self.alerted = self.alerted, {}
+        for number in np.flatnonzero((broken >= limit) | erring).tolist():
+            part, name = environment == number, names[number]
+            before = standing.get(name)
             self.alerted[name] = Alert(
                 environment=name,
-                measured=float(successes.sum() / max(trials.sum(), 1e-9)),
-                predicted=float(np.mean(1 / (1 + np.exp(-elsewhere)))),
+                measured=float(evidence.successes[part].sum() / max(evidence.trials[part].sum(), 1e-9)),
+                predicted=float(expit(known.base.elsewhere[part]).mean()),
                 since=before.since if before else step,
                 error=self.errors.get(name, (-1, ""))[1],
             )

@@ -12,7 +12,8 @@ from scipy.special import betaln, expit, logit, logsumexp
 from envsched.config import GraphSettings, VarianceSettings
 from envsched.graph.profile import NodeProfile
 from envsched.history.outcome import GroupOutcome
-from envsched.scheduling.alerts import PRIOR, RAISE, SLIP, always_errs, broken_probability
+from envsched.scheduling.alerts import MOST_EXCEPTIONS, PRIOR, RAISE, SLIP, always_errs
+from envsched.scheduling.alerts import broken_probability as broken_probabilities
 from envsched.scheduling.envsched import EnvSched
 
 GROUP_SIZE = 8
@@ -35,6 +36,14 @@ def sound_by_hand(
     return float(logsumexp(records.sum(1), b=density / density.sum()))
 
 
+def broken_probability(
+    elsewhere: np.ndarray, strength: float, successes: np.ndarray, trials: np.ndarray, deviation: float
+) -> float:
+    """Of a single environment."""
+    one = np.zeros(len(elsewhere), dtype=np.int64)
+    return float(broken_probabilities(one, elsewhere, strength, successes, trials, deviation)[0])
+
+
 @given(tasks_of, st.floats(1, 60), st.floats(0.1, 2.5))
 @check
 def test_probability_weighs_broken_against_sound(
@@ -46,28 +55,39 @@ def test_probability_weighs_broken_against_sound(
     open_ = failures.sum() * np.log(SLIP) + successes.sum() * np.log(1 - SLIP)
     odds = np.log(PRIOR / (1 - PRIOR)) + max(shut, open_) - sound
     found = broken_probability(elsewhere, strength, successes, successes + failures, deviation)
-    assert found == pytest.approx(expit(odds), abs=1e-3)
+    mixed = min(successes.sum(), failures.sum()) > MOST_EXCEPTIONS * (successes + failures).sum()
+    assert found == pytest.approx(0 if mixed else expit(odds), abs=1e-3)
+
+
+def test_environments_do_not_disturb_each_other() -> None:
+    rng = np.random.default_rng(0)
+    environment, elsewhere = np.repeat(np.arange(5), [3, 1, 4, 2, 6]), rng.normal(size=16)
+    trials = rng.integers(0, 3, 16) * 4.0
+    successes = np.where(environment < 3, 0, trials)
+    together = broken_probabilities(environment, elsewhere, 9.0, successes, trials, 1.0)
+    for number in range(5):
+        part = environment == number
+        alone = broken_probability(elsewhere[part], 9.0, successes[part], trials[part], 1.0)
+        assert together[number] == pytest.approx(alone, abs=1e-12)
 
 
 def test_probabilities_are_right_as_often_as_they_say() -> None:
     """Of simulated environments, a share `PRIOR` always fails and another always passes."""
     rng = np.random.default_rng(0)
-    truth, found = [], []
-    for _ in range(4000):
-        elsewhere, deviation, strength = rng.normal(0, 1, 3), 1.5, 8.0
-        mean = expit(elsewhere + deviation * rng.normal())
-        rate, draw = rng.beta(strength * mean, strength * (1 - mean)), rng.random()
-        if broken := draw < 2 * PRIOR:
-            rate = np.full(3, SLIP if draw < PRIOR else 1 - SLIP)
-        trials = np.full(3, 8.0)
-        truth.append(broken)
-        found.append(
-            broken_probability(elsewhere, strength, rng.binomial(8, rate).astype(float), trials, deviation)
-        )
-    likely = np.array(found) > 0.2
+    environments, tasks, deviation, strength = 4000, 3, 1.5, 8.0
+    environment = np.repeat(np.arange(environments), tasks)
+    elsewhere = rng.normal(size=environments * tasks)
+    mean = expit(elsewhere + deviation * rng.normal(size=environments)[environment])
+    draw = rng.random(environments)[environment]
+    rate = rng.beta(strength * mean, strength * (1 - mean))
+    rate = np.where(draw < PRIOR, SLIP, np.where(draw > 1 - PRIOR, 1 - SLIP, rate))
+    successes, trials = rng.binomial(8, rate).astype(float), np.full(len(rate), 8.0)
+    found = broken_probabilities(environment, elsewhere, strength, successes, trials, deviation)
+    truth = np.abs(draw[::tasks] - 0.5) > 0.5 - PRIOR
+    likely = found > 0.2
     assert likely.sum() > 40
-    assert np.mean(np.array(truth)[likely]) == pytest.approx(np.mean(np.array(found)[likely]), abs=0.15)
-    assert np.sum(truth) == pytest.approx(np.sum(found), rel=0.25)
+    assert truth[likely].mean() == pytest.approx(found[likely].mean(), abs=0.15)
+    assert truth.sum() == pytest.approx(found.sum(), rel=0.25)
 
 
 def test_without_evidence_the_prior_stays() -> None:
@@ -105,10 +125,10 @@ def test_tasks_never_tried_change_nothing() -> None:
 
 
 def test_always_erring_needs_four_attempts_and_nearly_only_errors() -> None:
-    assert not always_errs(np.array([1.0, 1.0]), np.array([2.0, 1.0]))
-    assert always_errs(np.array([1.0, 1.0]), np.array([2.0, 2.0]))
-    assert always_errs(np.array([1.0, np.nan]), np.array([4.0, 0.0]))
-    assert not always_errs(np.array([1.0, 0.5]), np.array([3.0, 3.0]))
+    environment = np.repeat(np.arange(4), 2)
+    rates = np.array([1, 1, 1, 1, 1, np.nan, 1, 0.5])
+    attempts = np.array([2, 1, 2, 2, 4, 0, 3, 3])
+    assert always_errs(environment, rates, attempts).tolist() == [False, True, True, False]
 
 
 class World:
