@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import csr_matrix
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -35,6 +36,28 @@ class Base:
     """Standard deviation of what is particular to environments."""
 
 
+@dataclass(frozen=True)
+class _Fit:
+    """Posterior of the weights: E environments, f features."""
+
+    effects: Floats
+    """[E]: mean of each environment's effect."""
+    effect_variance: Floats
+    """[E]"""
+    weights: Floats
+    """[f]: mean of the features' weights."""
+    covariance: Floats
+    """[f, f]: of these."""
+    alone: Floats
+    """[E]: variance that an environment's effect would have if the weights were known."""
+    lean: Floats
+    """[E, f]: how its mean then moves with them."""
+    noise: float
+    """Variance of the noise under which all this holds."""
+    precision: Floats
+    """[1 + blocks]: of environments' effects, and of the weights of each block."""
+
+
 def read_out(environment: Integers, blocks: Sequence[Matrix], target: Floats, weight: Floats) -> Base:
     """Predict `target` [n] everywhere from the nodes with `weight` [n] > 0 (1: full evidence).
 
@@ -45,63 +68,68 @@ def read_out(environment: Integers, blocks: Sequence[Matrix], target: Floats, we
         constant = np.full(len(weight), target[rows].sum())
         return Base(np.where(weight > 0, 0.0, constant), np.ones(len(weight)), constant, 1.0)
     seen, column = np.unique(environment[rows], return_inverse=True)
-    one_hot = np.zeros((len(rows), len(seen)))
-    one_hot[np.arange(len(rows)), column] = 1
-    features = np.hstack([one_hot, *[block[rows] for block in blocks]])
-    block = np.repeat(np.arange(len(blocks) + 1), [len(seen), *[b.shape[1] for b in blocks]])
+    features = np.hstack([np.zeros((len(rows), 0)), *[block[rows] for block in blocks]])
+    block = np.repeat(np.arange(len(blocks)) + 1, [block.shape[1] for block in blocks])
     used = weight[rows]
     centre = float(used @ target[rows] / used.sum())
     aim = target[rows] - centre
-    mean, covariance, noise, precision = _fit(features, aim, used, block)
-    leverage = np.minimum(
-        used / noise * np.einsum("ij,ij->i", features @ covariance, features), MOST_LEVERAGE
-    )
-    fitted = features @ mean
+    fit = _fit(column, features, aim, used, block)
+    own = features - fit.lean[column]
+    variance = fit.alone[column] + np.einsum("if,if->i", own @ fit.covariance, own)
+    leverage = np.minimum(used / fit.noise * variance, MOST_LEVERAGE)
+    fitted = fit.effects[column] + features @ fit.weights
     left_out = fitted - (aim - fitted) * leverage / (1 - leverage)
-    unknown = float(precision[0] ** -0.5)
-    particular, common, variance = _everywhere(environment, seen, blocks, mean, covariance)
-    variance[~np.isin(environment, seen)] += unknown**2
+    particular, common, variance = _everywhere(environment, seen, blocks, fit)
     odds = particular + common
     odds[rows] = left_out
-    return Base(centre + odds, np.sqrt(variance + noise), centre + common, unknown)
+    unknown = float(fit.precision[0] ** -0.5)
+    return Base(centre + odds, np.sqrt(variance + fit.noise), centre + common, unknown)
 
 
-def _fit(
-    features: Floats, aim: Floats, weight: Floats, block: Integers
-) -> tuple[Floats, Floats, float, Floats]:
-    """Posterior mean [d] and covariance [d, d] of the weights, and the noise variance and precision of each
-    block under which they are that."""
-    count = int(block.max()) + 1
+def _fit(column: Integers, features: Floats, aim: Floats, weight: Floats, block: Integers) -> _Fit:
+    """Fit `aim` [r] by environments, `column` [r] from 0, and by `features` [r, f], in `block` [f] from 1.
+
+    Given the features' weights, environments are independent of each other; they are eliminated, so that no
+    matrix is larger than f x f.
+    """
+    rows, environments = np.arange(len(aim)), int(column.max()) + 1
+    pool = csr_matrix((weight, (column, rows)), (environments, len(aim)))
+    total, shared, sums = pool.sum(1).A1, pool @ features, pool @ aim
+    gram, moment = features.T @ (weight[:, None] * features), features.T @ (weight * aim)
+    part = np.concatenate([np.zeros(environments, dtype=np.int64), block])
+    count = int(part.max()) + 1
     precision: Floats = np.ones(count)
     noise = max(0.5 * float(np.average(aim**2, weights=weight)), 1e-3)
-    gram, moment = features.T @ (weight[:, None] * features), features.T @ (weight * aim)
     for _ in range(ITERATIONS):
         used = noise, precision
-        covariance = np.linalg.inv(gram / noise + np.diag(precision[block]))
-        mean = covariance @ moment / noise
-        determined = 1 - precision[block] * np.diag(covariance)
-        size = np.bincount(block, mean**2, count) + 1e-6
-        precision = np.clip((np.bincount(block, determined, count) + 1e-3) / size, 1e-2, 1e6)
-        misses = weight @ (aim - features @ mean) ** 2
+        alone = 1 / (total / noise + precision[0])
+        lean = shared * (alone / noise)[:, None]
+        covariance = np.linalg.inv((gram - shared.T @ lean) / noise + np.diag(precision[block]))
+        weights = covariance @ (moment - lean.T @ sums) / noise
+        effects = alone * sums / noise - lean @ weights
+        effect_variance = alone + np.einsum("ef,ef->e", lean @ covariance, lean)
+        variance = np.concatenate([effect_variance, np.diag(covariance)])
+        determined = 1 - precision[part] * variance
+        size = np.bincount(part, np.concatenate([effects, weights]) ** 2, count) + 1e-6
+        precision = np.clip((np.bincount(part, determined, count) + 1e-3) / size, 1e-2, 1e6)
+        misses = weight @ (aim - effects[column] - features @ weights) ** 2
         noise = max(float(misses / max(weight.sum() - determined.sum() * weight.mean(), 1.0)), 1e-3)
-    return np.asarray(mean, dtype=np.float64), np.asarray(covariance, dtype=np.float64), *used
+    return _Fit(effects, effect_variance, weights, covariance, alone, lean, *used)
 
 
 def _everywhere(
-    environment: Integers, seen: Integers, blocks: Sequence[Matrix], mean: Floats, covariance: Floats
+    environment: Integers, seen: Integers, blocks: Sequence[Matrix], fit: _Fit
 ) -> tuple[Floats, Floats, Floats]:
     """Of every node: its environment's effect (0 where unknown), that of its features, and their variance."""
-    place = np.full(int(environment.max()) + 1, -1)
-    place[seen] = np.arange(len(seen))
-    known = place[environment]
-    particular = np.where(known >= 0, mean[known], 0.0)
-    common = np.zeros(len(environment))
-    variance = np.where(known >= 0, np.diag(covariance)[known], 0.0)
-    start = len(seen)
+    count = int(environment.max()) + 1
+    effect, uncertain = np.zeros(count), np.full(count, 1 / fit.precision[0])
+    effect[seen], uncertain[seen] = fit.effects, fit.effect_variance
+    common, variance = np.zeros(len(environment)), uncertain[environment]
+    start = 0
     for block in blocks:
         part = slice(start, start + block.shape[1])
-        common += block @ mean[part].astype(np.float32)
+        common += block @ fit.weights[part].astype(np.float32)
         # The diagonal is enough to tell well-known directions from others, and scales to any number of nodes.
-        variance += block.astype(np.float32) ** 2 @ np.diag(covariance)[part].astype(np.float32)
+        variance += block.astype(np.float32) ** 2 @ np.diag(fit.covariance)[part].astype(np.float32)
         start += block.shape[1]
-    return particular, common, variance
+    return effect[environment], common, variance

@@ -33,7 +33,9 @@ def test_own_evidence_is_left_out_as_if_refitted(seed: int, nodes: int, environm
     features = np.hstack([(environment[:, None] == seen).astype(float), *blocks])
     block = np.repeat([0, 1, 2], [len(seen), 6, 6])
     centre = np.average(target[rows], weights=weight[rows])
-    _, _, noise, precision = _fit(features[rows], target[rows] - centre, weight[rows], block)
+    column = np.searchsorted(seen, environment[rows])
+    fit = _fit(column, np.hstack(blocks)[rows], target[rows] - centre, weight[rows], np.repeat([1, 2], 6))
+    noise, precision = fit.noise, fit.precision
     for row in range(nodes):
         others = rows[rows != row]
         gram = features[others].T @ (weight[others, None] * features[others])
@@ -49,15 +51,33 @@ def test_own_evidence_is_left_out_as_if_refitted(seed: int, nodes: int, environm
             assert found.odds[row] == pytest.approx(centre + features[row] @ refitted, abs=1e-4)
 
 
+@given(st.integers(0, 999), st.integers(4, 60), st.integers(1, 9))
+@settings(deadline=None, max_examples=25, derandomize=True)
+def test_eliminating_environments_changes_nothing(seed: int, nodes: int, environments: int) -> None:
+    environment, blocks, target = world(seed, nodes, min(nodes, environments))
+    weight = np.random.default_rng(seed).uniform(0.1, 1, nodes)
+    fit = _fit(environment, np.hstack(blocks), target, weight, np.repeat([1, 2], 6))
+    seen = np.unique(environment)
+    features = np.hstack([(environment[:, None] == seen).astype(float), *blocks])
+    block = np.repeat([0, 1, 2], [len(seen), 6, 6])
+    gram = features.T @ (weight[:, None] * features)
+    covariance = np.linalg.inv(gram / fit.noise + np.diag(fit.precision[block]))
+    mean = covariance @ (features.T @ (weight * target)) / fit.noise
+    np.testing.assert_allclose(np.concatenate([fit.effects, fit.weights]), mean, rtol=1e-6, atol=1e-9)
+    variance = np.diag(covariance)
+    np.testing.assert_allclose(fit.effect_variance, variance[: len(seen)], rtol=1e-6)
+    np.testing.assert_allclose(fit.covariance, covariance[len(seen) :, len(seen) :], rtol=1e-6, atol=1e-9)
+
+
 def test_variances_of_blocks_are_recovered() -> None:
     for particular, common in ((1.5, 0.4), (0.3, 1.2)):
         environment, blocks, target = world(0, 1500, 150, particular, common)
         found = read_out(environment, blocks, target, np.ones(1500))
         assert found.environments == pytest.approx(particular, rel=0.2)
-        seen = np.unique(environment)
-        features = np.hstack([(environment[:, None] == seen).astype(float), *blocks])
-        block = np.repeat([0, 1, 2], [len(seen), 6, 6])
-        _, _, noise, precision = _fit(features, target - target.mean(), np.ones(1500), block)
+        fit = _fit(
+            environment, np.hstack(blocks), target - target.mean(), np.ones(1500), np.repeat([1, 2], 6)
+        )
+        noise, precision = fit.noise, fit.precision
         # One draw of six weights tells their deviation to within some 60 %.
         assert precision[1] ** -0.5 == pytest.approx(common * 6**0.5, rel=0.6)
         assert precision[2] ** -0.5 < 0.3 * precision[1] ** -0.5
