@@ -216,8 +216,6 @@ class ScheduleSettings(Block):
     """Share of the batch that goes to the tasks waiting longest, so that none is starved for good."""
     cost_aware: bool = False
     """Value per expected generated token, not per rollout."""
-    uneven_groups: bool = False
-    """Split the batch's rollouts by predicted deviation, not evenly."""
 
     @field_validator("scheduler")
     @classmethod
