@@ -17,6 +17,8 @@ from envsched.graph.within import symmetric, within_edges, within_vectors
 
 CANDIDATES = 3
 """How many times more cross-environment candidates than neighbours are kept for each node."""
+ROWS_AT_ONCE = 10_000
+"""Nodes whose candidates' executions are compared at once: 100 MB."""
 
 
 @dataclass(frozen=True)
@@ -56,15 +58,17 @@ class Graph:
     def across(self, sketches: Matrix, seen: Matrix) -> Edges:
         """The cross relation now; `sketches` [n, 64] are mean executions of the nodes with `seen` [n] > 0."""
         execution, known = self.executions(sketches, seen)
-        similarity = self._blend(self.candidate_similarity, execution, known, slice(None))
-        k = min(self.settings.across_neighbours, similarity.shape[1])
-        order = np.argsort(-similarity, axis=1, kind="stable")[:, :k]
-        source = np.take_along_axis(self.candidates, order, 1)
+        k = min(self.settings.across_neighbours, self.candidates.shape[1])
+        source, similarity = self.candidates[:, :k].copy(), self.candidate_similarity[:, :k].copy()
+        moved = np.flatnonzero((known > 0) & (known[self.candidates] > 0).any(1))
+        for start in range(0, len(moved), ROWS_AT_ONCE):
+            rows = moved[start : start + ROWS_AT_ONCE]
+            blended = self._blend(rows, execution, known)
+            order = np.argsort(-blended, axis=1, kind="stable")[:, :k]
+            source[rows] = np.take_along_axis(self.candidates[rows], order, 1)
+            similarity[rows] = np.take_along_axis(blended, order, 1)
         target = np.repeat(np.arange(len(self.nodes)), k)
-        index, weight = symmetric(
-            source.ravel(), target, np.take_along_axis(similarity, order, 1).ravel(), len(self.nodes)
-        )
-        return Edges(index, weight)
+        return Edges(*symmetric(source.ravel(), target, similarity.ravel(), len(self.nodes)))
 
     def executions(self, sketches: Matrix, seen: Matrix) -> tuple[Matrix, Matrix]:
         """How neighbours within the environment were played: unit rows [n, 64], and whether any was [n]."""
@@ -77,13 +81,13 @@ class Graph:
         rows = unit_rows(total)
         return rows, (np.abs(rows).sum(1) > 0).astype(np.float32)
 
-    def _blend(self, outline: Matrix, execution: Matrix, known: Matrix, rows: slice) -> Matrix:
-        """Outline and execution mixed where both ends' executions are known, else outline alone."""
-        weight = self.settings.execution_weight
+    def _blend(self, rows: Integers, execution: Matrix, known: Matrix) -> Matrix:
+        """Similarities of the candidates of `rows` [m], [m, c]: outline and execution mixed where both ends'
+        executions are known, else outline alone."""
         theirs = self.candidates[rows]
-        both = weight * known[rows, None] * known[theirs]
+        both = self.settings.execution_weight * known[rows, None] * known[theirs]
         played = np.einsum("nd,ncd->nc", execution[rows], execution[theirs])
-        mixed: Matrix = ((1 - both) * outline + both * played).astype(np.float32)
+        mixed: Matrix = ((1 - both) * self.candidate_similarity[rows] + both * played).astype(np.float32)
         return mixed
 
 

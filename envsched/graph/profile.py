@@ -4,10 +4,11 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from envsched.environments.spec import Node, OperationKind, key_environment
 
+CAMEL, WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])"), re.compile(r"[a-z]+|[0-9]+")
 MENTION = 0.5
 """Share of a tool's name, in weight, that an instruction must have."""
 
@@ -51,13 +52,11 @@ class NodeProfile:
 
         A tool is pointed at where the instruction has its name's rarest words: those that few tools share.
         """
-        sharing = Counter(word for name in self.tools for word in set(words(name)))
         position: dict[str, int] = {}
         for place, word in enumerate(words(self.text)):
             position.setdefault(word, place)
         found = []
-        for name in self.tools:
-            weights = {word: 1 / sharing[word] for word in words(name)}
+        for name, weights in zip(self.tools, _rarities(self.tools), strict=True):
             met = [word for word in weights if word in position]
             if sum(weights[word] for word in met) > MENTION * sum(weights.values()):
                 found.append((min(position[word] for word in met), name))
@@ -101,10 +100,17 @@ def profiles(nodes: Iterable[Node], graded: bool = False) -> list[NodeProfile]:
     return [profile(node, graded) for node in nodes]
 
 
+@lru_cache(maxsize=1024)
+def _rarities(tools: tuple[str, ...]) -> tuple[dict[str, float], ...]:
+    """Weights of the words of each tool's name: 1 over how many tools have the word."""
+    named = [words(name) for name in tools]
+    sharing = Counter(word for name in named for word in set(name))
+    return tuple({word: 1 / sharing[word] for word in name} for name in named)
+
+
 def words(text: str) -> list[str]:
     """Lower-case words and numbers; `snake_case` and `camelCase` names fall apart, plurals lose their s."""
-    parted = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", text)
-    found = re.findall(r"[a-z]+|[0-9]+", parted.lower())
+    found = WORD.findall(CAMEL.sub(" ", text).lower())
     return [
         word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
         for word in found
