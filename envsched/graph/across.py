@@ -15,7 +15,7 @@ from typing import get_args
 import numpy as np
 
 from envsched.environments.spec import OperationKind
-from envsched.graph.neighbours import Integers, Matrix, top_columns
+from envsched.graph.neighbours import Integers, Matrix, nearest_blocks, top_columns
 from envsched.graph.profile import NodeProfile, words
 from envsched.graph.text import unit_rows
 
@@ -110,22 +110,29 @@ def indexed_neighbours(rows: Matrix, environment: Integers, k: int, most: int) -
 
     Where these hold fewer than k of other environments, places hold the node itself with similarity 0.
     """
-    from envsched.graph.neighbours import nearest
+    found, similarities, start = [], [], 0
+    for columns, values in nearest_blocks(rows, 8 * k):
+        own = np.arange(start, start + len(columns))[:, None]
+        start += len(columns)
+        theirs = environment[columns]
+        usable = (theirs != environment[own]) & (_occurrence(theirs) < most)
+        order = np.argsort(~usable, axis=1, kind="stable")[:, :k]
+        usable = np.take_along_axis(usable, order, 1)
+        found.append(np.where(usable, np.take_along_axis(columns, order, 1), own))
+        similarities.append(np.where(usable, np.take_along_axis(values, order, 1), 0).astype(np.float32))
+    return np.concatenate(found), np.concatenate(similarities)
 
-    columns, values = nearest(rows, 8 * k)
-    theirs = environment[columns]
-    usable = theirs != environment[:, None]
-    rank = np.zeros(columns.shape, dtype=np.int64)
-    for place in range(1, columns.shape[1]):
-        rank[:, place] = (theirs[:, :place] == theirs[:, place : place + 1]).sum(1)
-    usable &= rank < most
-    order = np.argsort(~usable, axis=1, kind="stable")[:, :k]
-    usable = np.take_along_axis(usable, order, 1)
-    own = np.arange(len(rows))[:, None]
-    return (
-        np.where(usable, np.take_along_axis(columns, order, 1), own),
-        np.where(usable, np.take_along_axis(values, order, 1), 0).astype(np.float32),
-    )
+
+def _occurrence(numbers: Integers) -> Integers:
+    """How often each entry's number occurs before it in its row."""
+    order = np.argsort(numbers, axis=1, kind="stable")
+    place = np.arange(numbers.shape[1])
+    ordered = np.take_along_axis(numbers, order, 1)
+    first = np.diff(ordered, axis=1, prepend=-1) != 0
+    since = place - np.maximum.accumulate(np.where(first, place, 0), axis=1)
+    rank = np.empty_like(numbers)
+    np.put_along_axis(rank, order, since, 1)
+    return rank
 
 
 def _histogram(kinds: Sequence[str]) -> Matrix:

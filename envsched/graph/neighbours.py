@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,6 +17,8 @@ Integers = npt.NDArray[np.int64]
 EXACT_BELOW = 30_000
 """Rows up to which all pairs are compared."""
 PAIRS_AT_ONCE = 8_000_000
+ROWS_AT_ONCE = 20_000
+"""Rows that the index is asked for at once."""
 PROBES = 16
 """Cells of the index that a query looks into; recall is above 0.97 up to a million rows."""
 
@@ -27,26 +30,29 @@ def nearest(rows: Matrix, k: int, exact_below: int = EXACT_BELOW) -> tuple[Integ
     result is approximate, and where the index finds fewer than k, places hold the row itself with
     similarity 0.
     """
+    found, similarities = zip(*nearest_blocks(rows, k, exact_below), strict=True)
+    return np.concatenate(found), np.concatenate(similarities)
+
+
+def nearest_blocks(rows: Matrix, k: int, exact_below: int = EXACT_BELOW) -> Iterator[tuple[Integers, Matrix]]:
+    """The same for one block of rows after the other, so that k may be large."""
     k = min(k, len(rows) - 1)
     if k < 1:
-        return np.zeros((len(rows), 0), dtype=np.int64), np.zeros((len(rows), 0), dtype=np.float32)
+        return iter([(np.zeros((len(rows), 0), dtype=np.int64), np.zeros((len(rows), 0), dtype=np.float32))])
     return _exact(rows, k) if len(rows) < exact_below else _indexed(rows, k)
 
 
-def _exact(rows: Matrix, k: int) -> tuple[Integers, Matrix]:
+def _exact(rows: Matrix, k: int) -> Iterator[tuple[Integers, Matrix]]:
     import torch
 
     all_rows = torch.from_numpy(np.ascontiguousarray(rows))
-    found, similarities = [], []
     size = max(1, PAIRS_AT_ONCE // len(rows))
     for start in range(0, len(rows), size):
         block = all_rows[start : start + size] @ all_rows.T
         here = torch.arange(len(block))
         block[here, here + start] = -torch.inf
         values, columns = top_columns(block, k)
-        found.append(columns)
-        similarities.append(values)
-    return torch.cat(found).numpy(), torch.cat(similarities).numpy()
+        yield columns.numpy(), values.numpy()
 
 
 def top_columns(block: torch.Tensor, k: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -70,7 +76,7 @@ def _first_columns(block: torch.Tensor, last: torch.Tensor, k: int) -> torch.Ten
     return kept.nonzero()[:, 1].view(len(block), k)
 
 
-def _indexed(rows: Matrix, k: int) -> tuple[Integers, Matrix]:
+def _indexed(rows: Matrix, k: int) -> Iterator[tuple[Integers, Matrix]]:
     import faiss
 
     count, width = rows.shape
@@ -84,13 +90,14 @@ def _indexed(rows: Matrix, k: int) -> tuple[Integers, Matrix]:
     index.train(rows)
     index.add(rows)
     index.nprobe = PROBES
-    values, columns = index.search(rows, k + 1)
-    return _without_self(columns, values, k)
+    for start in range(0, count, ROWS_AT_ONCE):
+        values, columns = index.search(rows[start : start + ROWS_AT_ONCE], k + 1)
+        yield _without_self(columns, values, k, start)
 
 
-def _without_self(columns: Integers, values: Matrix, k: int) -> tuple[Integers, Matrix]:
-    """Drop each row's own number (or the last place, where it was not found) and fill gaps."""
-    own = np.arange(len(columns))[:, None]
+def _without_self(columns: Integers, values: Matrix, k: int, start: int) -> tuple[Integers, Matrix]:
+    """Drop each row's own number, from `start` (or the last place, where it was not found), and fill gaps."""
+    own = np.arange(start, start + len(columns))[:, None]
     columns = np.where(columns < 0, own, columns)
     order = np.argsort(columns == own, axis=1, kind="stable")[:, :k]
     columns, values = np.take_along_axis(columns, order, 1), np.take_along_axis(values, order, 1)
