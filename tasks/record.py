@@ -1,5 +1,6 @@
 """Stage: complete the step on disk, and track it."""
 
+import json
 import time
 
 from prefect import task
@@ -12,6 +13,8 @@ from tasks.session import Session, session
 
 WORK = ("seconds/generation", "seconds/environment", "seconds/update", "seconds/evaluate")
 """Time that no orchestration could save; the rest of a step is overhead."""
+BATCHES = "batches"
+"""Folder of the run directory with the explained batches."""
 TOTALS = {"rollouts/total": "rollouts/step", "tokens/total": "tokens/generated"}
 
 
@@ -26,16 +29,24 @@ def record_step(run: str, step: int, started: float) -> dict[str, float]:
         write_json(live.run.scheduler(step), live.scheduler.state_dict())
         files = [live.run.policy(step), live.run.scheduler(step)]
         if step:
-            files += [live.run.history(step), live.run.rollouts(step)]
+            write_json(live.run.file(BATCHES, step, ".json"), live.explained)
+            files += [live.run.history(step), live.run.rollouts(step), live.run.file(BATCHES, step, ".json")]
             live.metrics |= finite(live.scheduler.metrics())
         live.metrics |= _overhead(live, started)
         live.run.commit(step, files, live.metrics)
         live.run.prune(live.settings.train.keep_checkpoints, live.settings.train.keep_rollouts)
-        tags = {"alerts": alert_names(live.scheduler.alerts())}
-        live.tracker.log_step(step, live.metrics, live.explained, tags)
+        track_step(live, step)
     live.progress.line(_line(live, step))
     recorded, live.metrics, live.explained = live.metrics, {}, []
     return recorded
+
+
+def track_step(live: Session, step: int) -> None:
+    """Track what the run directory holds of a complete step; nothing where that was done."""
+    batch = live.run.file(BATCHES, step, ".json")
+    rows = json.loads(batch.read_text()) if batch.is_file() else []
+    tags = {"alerts": alert_names(live.scheduler.alerts())}
+    live.tracker.log_step(step, live.run.metrics(step), rows, tags)
 
 
 def _line(live: Session, step: int) -> str:

@@ -17,6 +17,7 @@ from envsched.rollouts.chat import Chat
 from envsched.rollouts.collect import Collector, Limits
 from envsched.rollouts.engine import make_engine
 from envsched.scheduling.registry import scheduler_from_settings
+from tasks.record import track_step
 from tasks.session import Session, session
 from tasks.tracking import Tracker
 
@@ -44,7 +45,10 @@ def start_engines(run: str) -> int:
     config = settings.model_dump(mode="json")
     live.tracker = Tracker(settings.tracking, live.run.path, _tags(live), config, last)
     live.stack.callback(live.tracker.close, "KILLED")
-    return 0 if last is None else last + 1
+    if last is None:
+        return 0
+    track_step(live, last)  # not done if the process was killed right after it had completed the step
+    return last + 1
 
 
 def _start_scheduler(live: Session) -> None:

@@ -31,7 +31,13 @@ SMALL = {
     "update": {"threads": 1},
     "train": {"steps": STEPS, "batch_size": BATCH, "group_size": GROUP, "seed": 3},
 }
-KINDS = {"history": ".parquet", "rollouts": ".parquet", "policy": "", "scheduler": ".json"}
+KINDS = {
+    "history": ".parquet",
+    "rollouts": ".parquet",
+    "policy": "",
+    "scheduler": ".json",
+    "batches": ".json",
+}
 
 pytestmark = pytest.mark.slow
 
