@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import pairwise
 from typing import get_args
 
 import numpy as np
+import numpy.typing as npt
 
 from envsched.environments.spec import OperationKind
 from envsched.graph.neighbours import Integers, Matrix, nearest_blocks, top_columns
@@ -30,22 +32,34 @@ SKETCH = 64
 def outlines(nodes: Sequence[NodeProfile]) -> Matrix:
     """Rows [n, d]: the execution a task's words let expect, kinds of the tools on offer, how much it asks,
     and the number and kind of its checks."""
-    return np.stack([_outline(node) for node in nodes]) if nodes else np.zeros((0, 1), dtype=np.float32)
-
-
-def _outline(node: NodeProfile) -> Matrix:
-    text = words(node.text)
-    numeric = sum(any(c.isdigit() for c in check) for check in node.checks)
-    joints = sum(word in JOINTS for word in text) + node.text.count(",") + node.text.count("\n")
-    counts = (len(node.checks), len(text) / 4, joints, len(node.mentioned))
+    if not nodes:
+        return np.zeros((0, 1), dtype=np.float32)
+    amounts = np.log2(1 + np.array([_amounts(node) for node in nodes]))
+    rewards = np.array([(_numeric(node.checks), float(node.graded)) for node in nodes])
     blocks = [
-        sketch([node.expected]),
-        0.5 * _unit(_histogram(node.kinds)),
-        *[0.5 * _steps(math.log2(1 + count)) for count in counts],
-        0.5 * np.array([numeric / max(1, len(node.checks)), float(node.graded)], dtype=np.float32),
+        np.stack([_expected(node.expected) for node in nodes]),
+        0.5 * unit_rows(np.stack([_histogram(node.kinds) for node in nodes])),
+        0.5 * _steps(amounts).reshape(len(nodes), -1),
+        0.5 * rewards,
     ]
-    row: Matrix = np.concatenate(blocks).astype(np.float32)
-    return row
+    return np.hstack(blocks).astype(np.float32)
+
+
+def _amounts(node: NodeProfile) -> tuple[float, ...]:
+    """How much a task asks: its checks, words (in fours), joints, and tools that it mentions."""
+    text = words(node.text)
+    joints = sum(word in JOINTS for word in text) + node.text.count(",") + node.text.count("\n")
+    return len(node.checks), len(text) / 4, joints, len(node.mentioned)
+
+
+def _numeric(checks: Sequence[str]) -> float:
+    """Share of the checks that have a number in them."""
+    return sum(any(c.isdigit() for c in check) for check in checks) / max(1, len(checks))
+
+
+@lru_cache(maxsize=65536)
+def _expected(kinds: tuple[str, ...]) -> Matrix:
+    return sketch([kinds])
 
 
 def sketch(traces: Sequence[Sequence[str]]) -> Matrix:
@@ -68,7 +82,7 @@ def sketch(traces: Sequence[Sequence[str]]) -> Matrix:
     row[len(KINDS) :] /= max(1.0, float(row[len(KINDS) :].sum()))
     row = np.sqrt(row)
     depth = math.log2(1 + sum(map(len, traces)) / len(traces))
-    row[-8:-1] = 0.5 * _steps(depth)
+    row[-8:-1] = 0.5 * _steps(np.array(depth))
     row[-1] = 0.5 * (len(set(map(tuple, traces))) - 1) / max(1, len(traces) - 1)
     return row
 
@@ -135,7 +149,8 @@ def _occurrence(numbers: Integers) -> Integers:
     return rank
 
 
-def _histogram(kinds: Sequence[str]) -> Matrix:
+@lru_cache(maxsize=65536)
+def _histogram(kinds: tuple[str, ...]) -> Matrix:
     row = np.zeros(len(KINDS), dtype=np.float32)
     for kind in kinds:
         row[KINDS.index(kind)] += 1
@@ -143,11 +158,8 @@ def _histogram(kinds: Sequence[str]) -> Matrix:
     return root
 
 
-def _unit(row: Matrix) -> Matrix:
-    unit: Matrix = unit_rows(row[None])[0]
+def _steps(values: npt.NDArray[np.float64]) -> Matrix:
+    """Bumps [..., 7] of length 1 around each of `values` on `SCALES`: near values share most of them."""
+    bumps = np.exp(-((SCALES - values[..., None]) ** 2) / 0.5)
+    unit: Matrix = (bumps / np.linalg.norm(bumps, axis=-1, keepdims=True)).astype(np.float32)
     return unit
-
-
-def _steps(value: float) -> Matrix:
-    """A bump around `value` on `SCALES`: near values share most of it."""
-    return _unit(np.exp(-((SCALES - value) ** 2) / 0.5).astype(np.float32))
