@@ -133,7 +133,7 @@ def draw(results: Sequence[Mapping[str, Any]], path: Path) -> None:
     axes.plot(sizes, results[0]["seconds"]["step"] * growth / growth[0], "k:", label="n log n")
     axes.set(xscale="log", yscale="log", xlabel="nodes", ylabel="seconds a step", title="One scheduling step")
     axes.grid(alpha=0.3)
-    axes.legend()
+    figure.legend(loc="outside right center")
     figure.savefig(path, dpi=120)
 
 

@@ -184,6 +184,21 @@ def test_each_round_carries_news_one_edge_further(rounds: int) -> None:
     assert np.flatnonzero(changed).max() == rounds
 
 
+@given(seeds)
+@check
+def test_what_lies_around_the_evidence_is_all_that_one_round_needs(seed: int) -> None:
+    inputs, model = random_inputs(seed), random_model(seed, rounds=1)
+    seen = torch.nonzero(inputs.trials)[:, 0]
+    part, kept = inputs.around(seen)
+    place = torch.searchsorted(kept, seen)
+    torch.testing.assert_close(kept[place], seen)
+    whole, within = outputs(model, inputs)[:, seen], outputs(model, part)[:, place]
+    np.testing.assert_allclose(within, whole, rtol=1e-4, atol=1e-5)
+    joined = sum(matrix.to_dense()[seen].sum(0) for matrix in inputs.relations.values())
+    joined[seen] = 1
+    torch.testing.assert_close(kept, torch.nonzero(joined)[:, 0])
+
+
 @pytest.mark.parametrize("left_out", ["within", "across", "environment"])
 def test_relations_that_are_left_out_carry_nothing(left_out: str) -> None:
     inputs = random_inputs(3)
