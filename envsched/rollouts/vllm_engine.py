@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,6 +31,17 @@ def _prepare(settings: RolloutSettings) -> None:
     if not torch.cuda.is_available():
         # Compiling costs half a minute at the start and again at new shapes; at these sizes it gains nothing.
         os.environ.setdefault("TORCHDYNAMO_DISABLE", "1")
+
+
+def _bear_the_scan_of_modules() -> None:
+    """Let vLLM start in a process that has loaded numba, as torch-geometric does.
+
+    On the CPU vLLM reads `vars()` of whatever the loaded modules hold. llvmlite's handle of its library takes
+    any attribute for one of its functions, `__dict__` too; vLLM fails on that answer.
+    """
+    llvmlite = sys.modules.get("llvmlite.binding.ffi")
+    if llvmlite is not None:
+        llvmlite.lib._fntab["__dict__"] = {}
 
 
 def _options(settings: RolloutSettings, cuda: bool) -> dict[str, Any]:
@@ -75,6 +87,7 @@ class VllmEngine:
 
     def __init__(self, settings: RolloutSettings, directory: Path, version: int) -> None:
         _prepare(settings)
+        _bear_the_scan_of_modules()
         import torch
         from vllm import LLM
 

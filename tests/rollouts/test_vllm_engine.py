@@ -26,6 +26,8 @@ GREEDY = Sampling(0.0, 1.0, 12, ())
 @pytest.fixture(scope="module")
 def vllm(policies: list[Path]) -> Iterator["VllmEngine"]:
     """An engine with version 0 at the start; tests leave the version they found."""
+    import torch_geometric.utils.ppr  # noqa: F401  loads numba, which must not keep vLLM from starting
+
     from envsched.rollouts.vllm_engine import VllmEngine
 
     settings = RolloutSettings(
