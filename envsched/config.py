@@ -171,7 +171,7 @@ class GraphSettings(Block):
 class VarianceSettings(Block):
     """The model that predicts reward distributions over the graph."""
 
-    half_life: Annotated[float, Field(gt=0)] = 32.0
+    half_life: Annotated[float, Field(gt=0)] = 64.0
     """Policy steps after which evidence counts half."""
     width: Annotated[int, Field(ge=2, le=256)] = 8
     """Hidden channels."""
@@ -196,14 +196,17 @@ class ScheduleSettings(Block):
 
     scheduler: str = "envsched"
     """`envsched`, or one of the baselines in `envsched/scheduling/baselines`."""
-    value: Literal["deviation", "informative"] = "deviation"
-    """What is sought: the expected standard deviation of a group's rewards (doubled, so that 1 is the
-    most), or the probability that they differ."""
+    value: Literal["signal", "deviation", "informative"] = "signal"
+    """What is sought, each at most 1. `signal`: the expected standard deviation of a group's rewards times
+    the root of the share of failures, largest where a third succeeds; `deviation`: without that root;
+    `informative`: the probability that the rewards differ."""
+    repeat_discount: Annotated[float, Field(ge=0)] = 0.5
+    """A task's value is divided by (1 + its effective count) to this power; 0 for no discount."""
     temperature: Annotated[float, Field(ge=0)] = 0.0
     """0 takes the tasks with the largest value, 1 draws them in proportion to it, 0.5 by its square."""
     environment_coverage: Annotated[float, Field(ge=0)] = 0.05
     """Bonus of an environment never rolled out; shrinks with its effective count."""
-    task_coverage: Annotated[float, Field(ge=0)] = 0.6
+    task_coverage: Annotated[float, Field(ge=0)] = 0.2
     """Bonus of a task never rolled out."""
     pattern_coverage: Annotated[float, Field(ge=0)] = 0.05
     """Bonus of an interaction pattern never rolled out."""

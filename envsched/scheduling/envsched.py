@@ -108,6 +108,7 @@ class EnvSched(Predictive):
             posterior.variance,
             posterior.informative(self.group_size),
             posterior.deviation,
+            posterior.signal,
         )
 
     def posterior(self, step: int) -> Posterior:

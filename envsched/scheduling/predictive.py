@@ -103,15 +103,17 @@ class Predictive(Scheduler):
 
     def values(self, prediction: Prediction, table: NodeTable) -> dict[str, Floats]:
         """The terms of every node's value before the penalty, [n] each."""
-        if self.settings.value == "informative":
-            exploitation = prediction.informative
-        else:
-            exploitation = 2 * prediction.deviation
-        exploitation = exploitation * (1 - self._error_rate(table))
+        sought = {
+            "signal": prediction.signal,
+            "deviation": 2 * prediction.deviation,
+            "informative": prediction.informative,
+        }
+        exploitation = sought[self.settings.value] * (1 - self._error_rate(table))
         if self.settings.cost_aware:
             exploitation = exploitation / self._relative_cost(table)
         errored = table.attempts[self.order] * np.nan_to_num(table.error_rate[self.order])
         counts = table.effective_count[self.order] + errored
+        exploitation = exploitation / (1 + counts) ** self.settings.repeat_discount
         return {
             self.settings.value: exploitation,
             **coverage(counts, self.graph.environment, self.pattern, self.settings),

@@ -56,6 +56,8 @@ class Prediction:
     """Probability that the group's rewards differ, in [0, 1]."""
     deviation: Floats
     """Expected standard deviation of the rewards within a group, in [0, 0.5]."""
+    signal: Floats
+    """What the group is expected to teach, in [0, 1]: see `Posterior.signal`."""
 
 
 @dataclass(frozen=True)

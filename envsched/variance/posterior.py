@@ -10,6 +10,9 @@ from scipy.special import gammaln
 
 Floats = npt.NDArray[np.float64]
 
+SIGNAL_SCALE = 1.5 * 3**0.5
+"""Makes the largest sqrt(p) (1 - p) one."""
+
 
 @dataclass(frozen=True)
 class Posterior:
@@ -43,6 +46,18 @@ class Posterior:
         root = gammaln(self.alpha + 0.5) - gammaln(self.alpha) + gammaln(self.beta + 0.5) - gammaln(self.beta)
         deviation: Floats = np.sqrt(self.ratio) * np.exp(root) / total
         return deviation
+
+    @property
+    def signal(self) -> Floats:
+        """What a group is expected to teach: 3 sqrt(3) / 2 x sqrt(ratio) x E[sqrt(p) (1 - p)], in (0, 1].
+
+        Deviation, as in `deviation`, times sqrt(1 - p): the more often a task fails, the more it has left to
+        teach. Greatest at p = 1/3.
+        """
+        total = self.alpha + self.beta
+        root = gammaln(self.alpha + 0.5) - gammaln(self.alpha) + gammaln(total) - gammaln(total + 1.5)
+        signal: Floats = SIGNAL_SCALE * np.sqrt(self.ratio) * self.beta * np.exp(root)
+        return signal
 
     def informative(self, group_size: int) -> Floats:
         """Probability that the rewards of a group differ: 1 - E[p^G] - E[(1 - p)^G], in (0, 1).

@@ -36,7 +36,7 @@ class LastSeen(Uniform):
         known = [self.last.get(key) for key in self.keys]
         mean = np.array([group.mean if group else 0.5 for group in known])
         variance = np.array([group.variance if group else 0.25 for group in known])
-        return Prediction(mean, variance, (variance > 0).astype(float), np.sqrt(variance))
+        return Prediction(mean, variance, (variance > 0).astype(float), np.sqrt(variance), variance)
 
 
 def group(

@@ -179,6 +179,7 @@ def test_predictions_are_in_range_and_change_nothing(name: str) -> None:
                     (found.variance, 0.25),
                     (found.informative, 1.0),
                     (found.deviation, 0.5),
+                    (found.signal, 1.0),
                 ):
                     assert values.shape == (len(nodes),)
                     assert ((values >= 0) & (values <= most)).all()

@@ -32,6 +32,8 @@ PLAIN = ScheduleSettings(
     environment_coverage=0,
     task_coverage=0,
     pattern_coverage=0,
+    value="deviation",
+    repeat_discount=0,
     similarity_penalty=0,
     quota=1,
     floor=0,
@@ -48,7 +50,7 @@ class Told(Predictive):
         mean = np.array([float(node.text.split()[0]) for node in self.nodes.values()])
         variance = mean * (1 - mean)
         informative = 1 - mean**self.group_size - (1 - mean) ** self.group_size
-        return Prediction(mean, variance, informative, np.sqrt(variance))
+        return Prediction(mean, variance, informative, np.sqrt(variance), variance * (1 - mean))
 
     def urgent(self) -> Sequence[int]:
         return [self.graph.environments.index(name) for name in self.calls if name in self.graph.environments]
@@ -90,7 +92,8 @@ def choices(draw: st.DrawFn) -> ScheduleSettings:
         floor=draw(st.sampled_from([0.0, 0.05, 0.3, 1.0])),
         quota=draw(st.one_of(st.none(), st.floats(0.1, 1))),
         similarity_penalty=draw(st.sampled_from([0.0, 0.5])),
-        value=draw(st.sampled_from(["deviation", "informative"])),
+        value=draw(st.sampled_from(["signal", "deviation", "informative"])),
+        repeat_discount=draw(st.sampled_from([0.0, 0.5])),
         cost_aware=draw(st.booleans()),
     )
 
@@ -203,13 +206,13 @@ def test_tasks_are_drawn_in_proportion_to_a_power_of_their_value(temperature: fl
     assert (np.abs(found - expected) <= 4 * np.sqrt(expected)).all()
 
 
-@pytest.mark.parametrize("value", ["deviation", "informative"])
+@pytest.mark.parametrize("value", ["signal", "deviation", "informative"])
 def test_without_anything_else_the_largest_values_are_taken(value: str) -> None:
     nodes = [profile(name, i) for name in "abc" for i in range(5)]
     scheduler = Told(nodes, 0, GROUP_SIZE, PLAIN.model_copy(update={"value": value}))
     batch = scheduler.next_batch(6, 0)
     prediction = scheduler.predict(0)
-    worth = 2 * prediction.deviation if value == "deviation" else prediction.informative
+    worth = getattr(prediction, value) * (2 if value == "deviation" else 1)
     best = sorted(range(15), key=lambda i: -worth[i])[:6]
     assert list(batch.keys) == [scheduler.keys[i] for i in best]
     for task, i in zip(batch.tasks, best, strict=True):
@@ -241,6 +244,15 @@ def test_tasks_that_err_are_worth_less_and_so_are_their_neighbours() -> None:
     parts = {task.key: task.parts["deviation"] for task in scheduler.next_batch(6, 6).tasks}
     assert parts["a/0"] < 0.3 * parts["b/0"]
     assert parts["a/0"] < parts["a/1"] == parts["a/2"] < parts["b/0"] == pytest.approx(1.0)
+
+
+def test_tasks_rolled_out_before_are_worth_less_by_how_often() -> None:
+    nodes = [profile("a", i, 0.5) for i in range(3)]
+    settings = PLAIN.model_copy(update={"repeat_discount": 0.5})
+    scheduler = Told(nodes, 0, GROUP_SIZE, settings, half_life=math.inf)
+    scheduler.observe([play("a/0", step) for step in range(3)] + [play("a/1", 0)])
+    parts = {task.key: task.parts["deviation"] for task in scheduler.next_batch(3, 3).tasks}
+    assert parts == pytest.approx({"a/0": 1 / 2, "a/1": 1 / math.sqrt(2), "a/2": 1.0})
 
 
 def test_where_cost_counts_cheap_tasks_come_first() -> None:

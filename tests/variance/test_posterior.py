@@ -30,6 +30,8 @@ def test_closed_forms_equal_integrals(alpha: float, beta: float, ratio: float, g
     assert found.mean[0] == pytest.approx(p.mean(), abs=1e-4)
     assert found.variance[0] == pytest.approx(ratio * np.mean(p * (1 - p)), abs=1e-4)
     assert found.deviation[0] == pytest.approx(math.sqrt(ratio) * np.mean(np.sqrt(p * (1 - p))), abs=1e-4)
+    signal = np.mean(np.sqrt(p) * (1 - p)) / (math.sqrt(1 / 3) * 2 / 3)
+    assert found.signal[0] == pytest.approx(math.sqrt(ratio) * signal, abs=1e-4)
     assert found.informative(group_size)[0] == pytest.approx(
         np.mean(1 - p**draws - (1 - p) ** draws), abs=1e-4
     )
@@ -77,6 +79,7 @@ def test_certainty_gives_the_plain_formulas() -> None:
     found = one(2e6, 8e6)
     assert found.variance[0] == pytest.approx(0.16, rel=1e-4)
     assert found.deviation[0] == pytest.approx(0.4, rel=1e-4)
+    assert found.signal[0] == pytest.approx(0.8 * math.sqrt(0.2) / (math.sqrt(1 / 3) * 2 / 3), rel=1e-4)
     assert found.informative(4)[0] == pytest.approx(1 - 0.2**4 - 0.8**4, rel=1e-4)
 
 

@@ -17,5 +17,6 @@ def beta_prediction(alpha: Floats, beta: Floats, group_size: int) -> Prediction:
     further = np.arange(group_size)
     all_pass = np.prod((alpha[:, None] + further) / (total[:, None] + further), axis=1)
     none_pass = np.prod((beta[:, None] + further) / (total[:, None] + further), axis=1)
-    deviation = Posterior(alpha, beta, np.ones_like(alpha)).deviation
-    return Prediction(alpha / total, variance, np.clip(1 - all_pass - none_pass, 0, 1), deviation)
+    belief = Posterior(alpha, beta, np.ones_like(alpha))
+    differ = np.clip(1 - all_pass - none_pass, 0, 1)
+    return Prediction(alpha / total, variance, differ, belief.deviation, belief.signal)

@@ -33,7 +33,9 @@ class Inferred(Predictive):
     def predict(self, step: int) -> Prediction:
         """The next group of every node. Changes nothing."""
         found = self.posterior(self.evidence(step))
-        return Prediction(found.mean, found.variance, found.informative(self.group_size), found.deviation)
+        return Prediction(
+            found.mean, found.variance, found.informative(self.group_size), found.deviation, found.signal
+        )
 
 
 def with_record(mean: Floats, strength: Floats, evidence: Evidence) -> Posterior:

@@ -7,6 +7,7 @@ import numpy as np
 from envsched.graph.profile import NodeProfile
 from envsched.scheduling.baselines.stepwise import Stepwise
 from envsched.scheduling.scheduler import Floats, Prediction, ScheduledTask
+from envsched.variance.posterior import SIGNAL_SCALE
 
 Truth = Callable[[], Mapping[str, tuple[float, float]]]
 """Gives, of every key, the mean and the variance of a rollout's reward under the present policy."""
@@ -48,7 +49,9 @@ class Oracle(Stepwise):
         all-or-nothing rewards with the same variance."""
         truth = self.truth()
         mean, variance = np.array([truth[key] for key in self.keys]).reshape(-1, 2).T
-        return Prediction(mean, variance, informative(variance, self.group_size), np.sqrt(variance))
+        deviation = np.sqrt(variance)
+        signal = SIGNAL_SCALE * deviation * np.sqrt(1 - mean)
+        return Prediction(mean, variance, informative(variance, self.group_size), deviation, signal)
 
 
 def informative(variance: Floats, group_size: int) -> Floats:
