@@ -27,7 +27,7 @@ train: setup ## train an agent: make train ARGS="-S train.steps=5"
 	@$(BIN)/envsched train $(ARGS)
 
 test: setup ## run all tests: make test ARGS="-k scheduler"
-	@$(BIN)/python -m pytest $(ARGS)
+	@$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
 
 lint: setup ## ruff and mypy
 	@$(BIN)/ruff check

@@ -23,7 +23,7 @@ def alert_changes(before: Sequence[Alert], now: Sequence[Alert]) -> list[str]:
 
 
 def describe(alert: Alert) -> str:
-    """What is odd about an environment: measured and predicted mean reward, and the commonest error."""
+    """What is odd about an environment: measured and predicted mean reward, and the newest error."""
     looks = "broken rather than hard" if alert.measured <= alert.predicted else "open rather than easy"
     error = " ".join(alert.error.split())
     if len(error) > LONGEST_ERROR:
@@ -31,7 +31,7 @@ def describe(alert: Alert) -> str:
     return (
         f"{alert.environment} looks {looks}: mean reward {alert.measured:.2f}, "
         f"{alert.predicted:.2f} predicted from other environments; "
-        + (f"commonest error: {error}" if error else "no errors")
+        + (f"newest error: {error}" if error else "no errors")
     )
 
 

@@ -72,7 +72,7 @@ class Alert:
     since: int
     """Step in which it was raised."""
     error: str = ""
-    """Commonest error text, if any."""
+    """Newest error text, if any."""
 
 
 class Scheduler(ABC):

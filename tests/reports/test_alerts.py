@@ -10,7 +10,7 @@ OPEN = Alert("bank_2", 1.0, 0.3, 6)
 def test_an_alert_names_environment_means_and_error() -> None:
     assert describe(SHUT) == (
         "mail_1 looks broken rather than hard: mean reward 0.00, 0.62 predicted from other environments; "
-        "commonest error: KeyError: 'inbox'"
+        "newest error: KeyError: 'inbox'"
     )
     assert describe(OPEN) == (
         "bank_2 looks open rather than easy: mean reward 1.00, 0.30 predicted from other environments; "
