@@ -9,6 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from envsched.benchmarks.alert_report import alert_lines
 from envsched.benchmarks.cells import GROUP_SIZE, Cell
 from envsched.benchmarks.figures import draw_curves
 from envsched.benchmarks.scheduler_bench import REFERENCES
@@ -33,6 +34,9 @@ def write_report(cells: Sequence[Cell], directory: Path) -> str:
     for world, arms in courses.items():
         draw_curves(world, arms, budget, directory / f"curves-{world}.png")
     table = markdown(rows, budget)
+    lines = [line for world, arms in courses.items() for line in alert_lines(world, arms)]
+    if lines:
+        table += "\n".join(["", "## Alerts", "", *(f"- {line}" for line in lines), ""])
     write_bytes(directory / "table.md", table.encode())
     write_json(directory / "results.json", {"budget": budget, "rows": [_plain(asdict(row)) for row in rows]})
     return table

@@ -16,7 +16,7 @@ from envsched.benchmarks.measures import spearman
 from envsched.benchmarks.world import World
 from envsched.environments.spec import key_environment
 from envsched.history.outcome import GroupOutcome, informative_share
-from envsched.scheduling.scheduler import Scheduler
+from envsched.scheduling.scheduler import Alert, Scheduler
 
 SCORED_STEPS = (5, 10, 20, 40, 80)
 """Steps before whose batch predictions are compared with the truth."""
@@ -45,7 +45,12 @@ class Course:
     scores: list[dict[str, float | None]] = field(default_factory=list)
     """For each of SCORED_STEPS, how good the predictions were; empty for schedulers that make none."""
     alerts: list[dict[str, Any]] = field(default_factory=list)
-    """Each alert once, with the step in which it was first seen."""
+    """Each alert with the `step` before which it was raised and that before which it was `cleared`; null if
+    it never was."""
+    broken: list[str] = field(default_factory=list)
+    """Environments that are broken at some time."""
+    repaired: int = -1
+    """Step from which they are sound; -1 if they never are."""
     events: list[dict[str, Any]] = field(default_factory=list)
     """What the world did to the scheduler: `added` nodes, `late` groups; how many and when."""
 
@@ -68,10 +73,10 @@ class _Simulation:
         self.scheduler = scheduler
         self.batch_size = batch_size
         self.group_size = group_size
-        self.course = Course(start=world.level())
+        self.course = Course(start=world.level(), broken=world.broken, repaired=world.repaired)
         self._late: dict[int, list[GroupOutcome]] = defaultdict(list)
         self._visits: Counter[str] = Counter()
-        self._alerted: set[str] = set()
+        self._standing: dict[str, dict[str, Any]] = {}
         self._spent = 0.0
 
     def run(self, steps: int) -> Course:
@@ -140,10 +145,16 @@ class _Simulation:
             alerts = self.scheduler.alerts()
         course.seconds.append(self._spent)
         course.level.append(self.world.level())
-        for alert in alerts:
-            if alert.environment not in self._alerted:
-                self._alerted.add(alert.environment)
-                course.alerts.append({"step": step, **asdict(alert)})
+        self._compare(alerts, step)
+
+    def _compare(self, alerts: Sequence[Alert], step: int) -> None:
+        """Note what is new among the alerts, and what is gone."""
+        now = {alert.environment: alert for alert in alerts}
+        for name in self._standing.keys() - now.keys():
+            self._standing.pop(name)["cleared"] = step
+        for name in sorted(now.keys() - self._standing.keys()):
+            self._standing[name] = {"step": step, "cleared": None, **asdict(now[name])}
+            self.course.alerts.append(self._standing[name])
 
     def _score(self, step: int) -> None:
         """Compare what the scheduler predicts with the truth, on nodes never rolled out and on all."""

@@ -90,6 +90,18 @@ class World:
         """The pool."""
         self._pool: Integers = pool
 
+    @property
+    def broken(self) -> list[str]:
+        """Names of the environments that are broken at some time."""
+        numbers = [number for number in (self._erroring, self._grader) if number >= 0]
+        rows = [int(np.flatnonzero(self._environment == number)[0]) for number in numbers]
+        return [self._profiles[row].environment for row in rows]
+
+    @property
+    def repaired(self) -> int:
+        """Step from which all of them are sound; -1 if there is none."""
+        return GRADER_STEP if self.kind.grader else -1
+
     def arrivals(self) -> list[NodeProfile]:
         """Nodes that join the pool now; to be asked once at the start of each step."""
         if not (self.kind.growing and self.step == GROWTH_STEP):

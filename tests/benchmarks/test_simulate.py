@@ -36,8 +36,8 @@ class Watched(Uniform):
         self.observed += [(self.batches[-1].step, group) for group in groups]
 
     def alerts(self) -> list[Alert]:
-        """The same again and again."""
-        return [Alert("a", 0.0, 0.5, 2)] if len(self.batches) > 2 else []
+        """The same again and again, with a gap."""
+        return [Alert("a", 0.0, 0.5, 2)] if len(self.batches) in (3, 4, 6) else []
 
 
 def without_seconds(course: object) -> dict[str, object]:
@@ -96,12 +96,22 @@ def test_new_environments_reach_the_scheduler() -> None:
     assert len(scheduler.keys) == 2500
 
 
-def test_an_alert_is_noted_once_with_its_step() -> None:
+def test_an_alert_is_noted_with_the_steps_it_came_and_went() -> None:
     world = make_world("mixed", 0)
-    course = simulate(world, Watched(world), steps=5, batch_size=8)
-    assert course.alerts == [
-        {"step": 2, "environment": "a", "measured": 0.0, "predicted": 0.5, "since": 2, "error": ""}
-    ]
+    course = simulate(world, Watched(world), steps=6, batch_size=8)
+    alert = {"environment": "a", "measured": 0.0, "predicted": 0.5, "since": 2, "error": ""}
+    assert course.alerts == [{"step": 2, "cleared": 4, **alert}, {"step": 5, "cleared": None, **alert}]
+    assert (course.broken, course.repaired) == ([], -1)
+
+
+def test_broken_environments_are_named() -> None:
+    for name, repaired in (("grader", 40), ("broken", -1)):
+        world = make_world(name, 0)
+        course = simulate(world, Uniform(world.nodes, 0), steps=1, batch_size=8)
+        assert course.repaired == repaired
+        (broken,) = course.broken
+        keys = [node.key for node in world.nodes if node.environment == broken]
+        assert {world.truth()[key] for key in keys} == {(0.0, 0.0)}
 
 
 def test_predictions_are_scored_on_what_was_never_rolled_out() -> None:
