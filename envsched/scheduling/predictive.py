@@ -41,7 +41,7 @@ class Predictive(Scheduler):
         group_size: int = 8,
         schedule: ScheduleSettings | None = None,
         graph: GraphSettings | None = None,
-        half_life: float = 16.0,
+        half_life: float = 64.0,
     ) -> None:
         """`half_life` of the evidence, in policy steps."""
         self.settings = schedule or ScheduleSettings()
