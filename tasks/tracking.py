@@ -21,6 +21,8 @@ TABLES_TAG = "mlflow.loggedArtifacts"
 """MLflow shows the artifacts listed here as tables."""
 LONGEST_TAG = 5000
 """Characters that MLflow takes."""
+KIND = {"mlflow.experimentKind": "custom_model_development"}
+"""Opens an experiment's runs in MLflow's view for training, with charts to compare them."""
 LISTED_TABLES = 100
 """Newest tables that are listed; MLflow limits the length of a tag."""
 ENVIRONMENT = {
@@ -177,7 +179,8 @@ class MlflowRun:
         if found:
             return str(found.experiment_id)
         try:
-            return str(self._client.create_experiment(self._experiment, artifact_location(self.uri)))
+            location = artifact_location(self.uri)
+            return str(self._client.create_experiment(self._experiment, location, tags=KIND))
         except MlflowException as error:
             found = self._client.get_experiment_by_name(self._experiment)
             if not found:  # else another process made it at the same time
