@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -39,7 +40,7 @@ def _line(world: str, arm: str, courses: Sequence[Course]) -> str:
     return f"{world}, {arm}: {'; '.join(parts)}"
 
 
-def _first(course: Course) -> dict[str, object] | None:
+def _first(course: Course) -> dict[str, Any] | None:
     """The first alert about a broken environment."""
     return next((alert for alert in course.alerts if alert["environment"] in course.broken), None)
 

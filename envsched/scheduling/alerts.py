@@ -14,6 +14,8 @@ PRIOR = 0.02
 """Share of environments expected to be broken."""
 RAISE, CLEAR = 0.9, 0.5
 """Probabilities of being broken at which an alert is raised, and below which it is cleared."""
+SUSPECT = 0.1
+"""Probability from which an environment is looked into."""
 SLIP = 1e-3
 """Probability that a rollout of a broken environment is rewarded (or, of an open one, is not)."""
 MOST_EXCEPTIONS = 0.1

@@ -14,12 +14,19 @@ from envsched.graph.build import Edges
 from envsched.graph.neighbours import Matrix
 from envsched.graph.profile import NodeProfile
 from envsched.history.outcome import GroupOutcome
-from envsched.scheduling.alerts import CLEAR, RAISE, always_errs, broken_probability
-from envsched.scheduling.predictive import Predictive
+from envsched.scheduling.alerts import CLEAR, RAISE, SUSPECT, always_errs, broken_probability
+from envsched.scheduling.predictive import Floats, Predictive
 from envsched.scheduling.scheduler import Alert, Batch, Prediction
 from envsched.variance.posterior import Posterior
 from envsched.variance.predictor import Predictor, decode_array, encode_array
 from envsched.variance.threads import few_threads
+
+LEAST_TASKS = 5
+"""Tasks of an environment that must be on record before it is called broken, or all it has."""
+PROBES = 2
+"""Groups of a suspect environment in a batch, as far as there is room."""
+RECORDED = 0.25
+"""Log-odds by which a rollout on record makes a task less telling."""
 
 
 class EnvSched(Predictive):
@@ -48,6 +55,7 @@ class EnvSched(Predictive):
         self.alerted: dict[str, Alert] = {}
         """Alerts that stand, by environment."""
         self._rebuilt = -1
+        self._suspects: list[int] = []
         super().__init__(nodes, seed, group_size, schedule, graph, variance.half_life)
 
     def update(self, added: Sequence[NodeProfile] = (), removed: Sequence[str] = ()) -> None:
@@ -122,8 +130,14 @@ class EnvSched(Predictive):
         return [self.alerted[name] for name in sorted(self.alerted)]
 
     def urgent(self) -> Sequence[int]:
-        """Environments under alert: they are tried beside all others, so that a repair shows soon."""
-        return [self.graph.environments.index(name) for name in sorted(self.alerted)]
+        """Environments under alert, so that a repair shows soon; then suspects, most suspect first."""
+        alerted = [self.graph.environments.index(name) for name in sorted(self.alerted)]
+        return [*alerted, *(number for number in self._suspects for _ in range(PROBES))]
+
+    def telling(self, step: int) -> Floats:
+        """Tasks that other environments let expect to be solved, best with nothing on record."""
+        known = self.predictor.known(self.table(step), self.order)
+        return known.base.elsewhere - RECORDED * known.evidence.trials
 
     def metrics(self) -> dict[str, float]:
         """Edges, loss of the variance model as soon as there is one, and how many alerts stand."""
@@ -152,6 +166,10 @@ class EnvSched(Predictive):
         )
         erring = always_errs(environment, table.error_rate[self.order], table.attempts[self.order])
         limit = np.array([CLEAR if name in self.alerted else RAISE for name in names])
+        tried, tasks = np.bincount(environment, evidence.trials > 0), np.bincount(environment)
+        broken = np.where(tried >= np.minimum(tasks, LEAST_TASKS), broken, np.minimum(broken, CLEAR))
+        suspect = np.flatnonzero((broken >= SUSPECT) & (broken < limit) & ~erring)
+        self._suspects = suspect[np.argsort(-broken[suspect], kind="stable")].tolist()
         standing, self.alerted = self.alerted, {}
         for number in np.flatnonzero((broken >= limit) | erring).tolist():
             part, name = environment == number, names[number]

@@ -120,8 +120,15 @@ class Predictive(Scheduler):
         }
 
     def urgent(self) -> Sequence[int]:
-        """Numbers of environments that should have a place in the next batch; as many do as the floor has."""
+        """Numbers of environments that should have a place in the next batch, or as many as they are named.
+
+        The most pressing come first; as many places are given as the floor has.
+        """
         return ()
+
+    def telling(self, step: int) -> Floats:
+        """How much a group of each node [n] would tell about its environment, where that is urgent."""
+        return np.zeros(len(self.keys))
 
     def _fill(self, selection: Selection, size: int, step: int, noise: Floats) -> None:
         """Choose the whole batch: by score, but for the floor and urgent environments."""
@@ -132,18 +139,20 @@ class Predictive(Scheduler):
         # Tasks first, as long as no quota is used up; environments last, as they may be drawn anyway.
         while len(selection.choices) < for_tasks:
             selection.take(_first(np.flatnonzero(selection.allowed()), waiting, noise))
-        beside = min(size - places, places, len(self.urgent()))
-        while len(selection.choices) < size - for_environments - beside and (node := selection.best()) >= 0:
+        urgent = list(self.urgent())[: min(size - places, places)]
+        before = size - for_environments - len(urgent)
+        while len(selection.choices) < before and (node := selection.best()) >= 0:
             selection.take(node)
         environment = self.graph.environment
+        for number in urgent:
+            nodes = np.flatnonzero(selection.allowed() & (environment == number))
+            if len(nodes):
+                selection.take(_first(nodes, self.telling(step), waiting, noise))
         shortest = np.full(len(self.graph.environments), np.inf)
         np.minimum.at(shortest, environment, waiting)
         shortest[[environment[choice.node] for choice in selection.choices]] = -1.0
-        urgent = np.isin(environment, self.urgent())
-        while (left := size - len(selection.choices)) > 0:
-            open_ = selection.allowed()
-            wanted = open_ & urgent & (shortest[environment] >= 0)
-            nodes = np.flatnonzero(wanted if left > for_environments and wanted.any() else open_)
+        while len(selection.choices) < size:
+            nodes = np.flatnonzero(selection.allowed())
             node = _first(nodes, shortest[environment], waiting, noise)
             selection.take(node)
             shortest[environment[node]] = -1.0

@@ -17,7 +17,7 @@ from envsched.config import GraphSettings, ScheduleSettings, VarianceSettings
 from envsched.environments.spec import OperationKind
 from envsched.graph.profile import NodeProfile
 from envsched.history.outcome import GroupOutcome
-from envsched.scheduling.envsched import EnvSched
+from envsched.scheduling.envsched import LEAST_TASKS, PROBES, EnvSched
 from envsched.scheduling.scheduler import Batch
 
 ROOT = Path(__file__).parents[2]
@@ -255,3 +255,41 @@ def test_numbers_are_finite_from_the_beginning() -> None:
     scheduler.fit_variance(3)
     assert scheduler.metrics()["variance/loss"] > 0
     assert scheduler.metrics()["graph/across_edges"] > 0
+
+
+def shut(key: str, step: int) -> GroupOutcome:
+    """Play that fails throughout in environment A, whose tasks look easy."""
+    group = play(key, step)
+    return (
+        replace(group, rewards=(0.0,) * GROUP_SIZE, errored=(False,) * GROUP_SIZE) if key[0] == "A" else group
+    )
+
+
+def test_an_environment_under_suspicion_is_looked_into_where_success_is_likeliest() -> None:
+    scheduler = make(pool("ABCDEFgh", tasks=12))
+    looked_into = 0
+    for step in range(12):
+        batch = scheduler.next_batch(20, step)
+        chances = scheduler.telling(step)
+        for number in scheduler._suspects[:2]:
+            name = scheduler.graph.environments[number]
+            chosen = [key for key in batch.keys if key.startswith(f"{name}/")]
+            best = max(
+                (key for key in scheduler.keys if key.startswith(f"{name}/")),
+                key=lambda key: chances[scheduler._row[key]],
+            )
+            assert len(chosen) >= PROBES
+            assert best in chosen
+            looked_into += name == "A"
+        scheduler.observe([shut(key, step) for key in batch.keys])
+    assert looked_into > 0
+
+
+def test_too_few_tasks_on_record_raise_no_alert(monkeypatch: pytest.MonkeyPatch) -> None:
+    scheduler = make(pool("ABC", tasks=LEAST_TASKS + 1))
+    monkeypatch.setattr("envsched.scheduling.envsched.broken_probability", lambda *_: np.ones(3))
+    scheduler.observe([play(f"A/{i}", 0) for i in range(LEAST_TASKS - 1)])
+    scheduler.observe([play(f"B/{i}", 0) for i in range(LEAST_TASKS)])
+    scheduler.next_batch(4, 1)
+    assert [alert.environment for alert in scheduler.alerts()] == ["B"]
+    assert [scheduler.graph.environments[number] for number in scheduler._suspects] == ["A", "C"]
