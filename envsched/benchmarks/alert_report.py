@@ -23,7 +23,11 @@ def _line(world: str, arm: str, courses: Sequence[Course]) -> str:
         return ""
     first = [(course, _first(course)) for course in courses if course.broken]
     raised = [alert["step"] for _, alert in first if alert]
-    late = [alert["cleared"] - course.repaired for course, alert in first if alert and alert["cleared"]]
+    late = [
+        alert["cleared"] - course.repaired
+        for course, alert in first
+        if course.repaired >= 0 and alert and alert["cleared"]
+    ]
     false = sum(alert["environment"] not in course.broken for course in courses for alert in course.alerts)
     parts = []
     if first:

@@ -23,6 +23,8 @@ MOST_EXCEPTIONS = 0.1
 EFFECTS = np.linspace(-12, 12, 241)
 """Where effects of environments are integrated over, in standard deviations: records may be far from what was
 expected, and many tasks make a narrow likelihood."""
+LEAST_TASKS = 5
+"""Tasks of an environment that must be on record before it is called broken, or all it has."""
 LEAST_ATTEMPTS = 4.0
 MOST_ERRORS = 0.95
 

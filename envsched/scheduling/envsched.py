@@ -14,15 +14,13 @@ from envsched.graph.build import Edges
 from envsched.graph.neighbours import Matrix
 from envsched.graph.profile import NodeProfile
 from envsched.history.outcome import GroupOutcome
-from envsched.scheduling.alerts import CLEAR, RAISE, SUSPECT, always_errs, broken_probability
+from envsched.scheduling.alerts import CLEAR, LEAST_TASKS, RAISE, SUSPECT, always_errs, broken_probability
 from envsched.scheduling.predictive import Floats, Predictive
 from envsched.scheduling.scheduler import Alert, Batch, Prediction
 from envsched.variance.posterior import Posterior
 from envsched.variance.predictor import Predictor, decode_array, encode_array
 from envsched.variance.threads import few_threads
 
-LEAST_TASKS = 5
-"""Tasks of an environment that must be on record before it is called broken, or all it has."""
 PROBES = 2
 """Groups of a suspect environment in a batch, as far as there is room."""
 RECORDED = 0.25

@@ -120,7 +120,7 @@ class Predictive(Scheduler):
         }
 
     def urgent(self) -> Sequence[int]:
-        """Numbers of environments that should have a place in the next batch, or as many as they are named.
+        """Numbers of environments that should have a place in the next batch, once for each place.
 
         The most pressing come first; as many places are given as the floor has.
         """
@@ -144,10 +144,11 @@ class Predictive(Scheduler):
         while len(selection.choices) < before and (node := selection.best()) >= 0:
             selection.take(node)
         environment = self.graph.environment
+        telling = self.telling(step) if urgent else noise
         for number in urgent:
             nodes = np.flatnonzero(selection.allowed() & (environment == number))
             if len(nodes):
-                selection.take(_first(nodes, self.telling(step), waiting, noise))
+                selection.take(_first(nodes, telling, waiting, noise))
         shortest = np.full(len(self.graph.environments), np.inf)
         np.minimum.at(shortest, environment, waiting)
         shortest[[environment[choice.node] for choice in selection.choices]] = -1.0

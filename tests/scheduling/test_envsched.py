@@ -17,7 +17,8 @@ from envsched.config import GraphSettings, ScheduleSettings, VarianceSettings
 from envsched.environments.spec import OperationKind
 from envsched.graph.profile import NodeProfile
 from envsched.history.outcome import GroupOutcome
-from envsched.scheduling.envsched import LEAST_TASKS, PROBES, EnvSched
+from envsched.scheduling.alerts import LEAST_TASKS
+from envsched.scheduling.envsched import PROBES, EnvSched
 from envsched.scheduling.scheduler import Batch
 
 ROOT = Path(__file__).parents[2]
