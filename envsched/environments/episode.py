@@ -2,6 +2,9 @@
 
     reset ──▶ Observation ──▶ act(ToolCall | Say) ──▶ Observation ──▶ … ──▶ terminated
 
+Where a task has a simulated user, an observation that `awaits_user` carries what the user reads; the user's
+reply goes in as `Heard`, and what the agent reads comes out. An episode itself never speaks to a model.
+
 A source implements `Episode`; it lives in a worker process (`worker.py`) and is driven through `pool.py`.
 """
 
@@ -27,7 +30,14 @@ class Say:
     text: str
 
 
-Action = ToolCall | Say
+@dataclass(frozen=True)
+class Heard:
+    """The simulated user's reply to an observation that awaits it."""
+
+    text: str
+
+
+Action = ToolCall | Say | Heard
 
 
 @dataclass(frozen=True)
@@ -49,6 +59,8 @@ class Observation:
     """What failed, in one line."""
     new_tools: tuple[ToolSpec, ...] = ()
     """Tools that become available with this observation."""
+    awaits_user: bool = False
+    """`text` is for the simulated user, whose reply is the next action (`Heard`)."""
     info: Mapping[str, Any] = field(default_factory=dict)
 
 

@@ -5,7 +5,7 @@ import struct
 from collections.abc import Mapping
 from typing import Any
 
-from envsched.environments.episode import Action, Observation, Say, ToolCall
+from envsched.environments.episode import Action, Heard, Observation, Say, ToolCall
 from envsched.environments.spec import EnvironmentSpec, TaskSpec, ToolSpec, field_values
 
 HEADER = struct.Struct("<I")
@@ -49,12 +49,14 @@ def action_command(episode: int, action: Action) -> Command:
     """The command that carries out `action` in episode number `episode`."""
     if isinstance(action, ToolCall):
         return ["call", episode, action.name, action.arguments]
-    return ["say", episode, action.text]
+    return ["hear" if isinstance(action, Heard) else "say", episode, action.text]
 
 
 def command_action(command: Command) -> Action:
-    """The action in a `call` or `say` command."""
-    return ToolCall(command[2], command[3]) if command[0] == "call" else Say(command[2])
+    """The action in a `call`, `say` or `hear` command."""
+    if command[0] == "call":
+        return ToolCall(command[2], command[3])
+    return Heard(command[2]) if command[0] == "hear" else Say(command[2])
 
 
 def encode_observation(observation: Observation) -> list[Any]:
@@ -68,15 +70,16 @@ def encode_observation(observation: Observation) -> list[Any]:
         observation.errored,
         observation.error,
         [field_values(tool) for tool in observation.new_tools],
+        observation.awaits_user,
         dict(observation.info),
     ]
 
 
 def decode_observation(data: list[Any]) -> Observation:
     """The inverse of `encode_observation`."""
-    text, role, reward, terminated, kind, errored, error, tools, info = data
+    text, role, reward, terminated, kind, errored, error, tools, awaits, info = data
     new_tools = tuple(ToolSpec(**tool) for tool in tools)
-    return Observation(text, role, reward, terminated, kind, errored, error, new_tools, info)
+    return Observation(text, role, reward, terminated, kind, errored, error, new_tools, awaits, info)
 
 
 def decode_environment(data: Mapping[str, Any]) -> EnvironmentSpec:

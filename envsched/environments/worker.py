@@ -1,9 +1,10 @@
 """A worker process: runs episodes of code nobody vouches for, and answers over a pipe.
 
-Commands (`wire.Command`) come in frames of many; each of the last four kinds is answered by one observation:
+Commands (`wire.Command`) come in frames of many; each of the last five kinds is answered by one observation:
 
     environment DIGEST DATA, task DIGEST DATA, forget DIGEST, drop EPISODE,
-    reset EPISODE ENVIRONMENT TASK SEED, call EPISODE TOOL ARGUMENTS, say EPISODE TEXT, verify EPISODE
+    reset EPISODE ENVIRONMENT TASK SEED, call EPISODE TOOL ARGUMENTS, say EPISODE TEXT, hear EPISODE TEXT,
+    verify EPISODE
 """
 
 import json

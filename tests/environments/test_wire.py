@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envsched.environments import wire
-from envsched.environments.episode import Observation, Say, ToolCall
+from envsched.environments.episode import Heard, Observation, Say, ToolCall
 from envsched.environments.spec import EnvironmentSpec, OperationKind, TaskSpec, ToolSpec
 
 TEXT = st.text(max_size=20)
@@ -57,6 +57,7 @@ def test_what_came_before_nonsense_is_not_lost(messages: list[object]) -> None:
         st.booleans(),
         TEXT,
         st.lists(TOOLS, max_size=2).map(tuple),
+        st.booleans(),
         st.dictionaries(TEXT, JSON, max_size=2),
     )
 )
@@ -67,7 +68,7 @@ def test_observations_come_back(observation: Observation) -> None:
 
 @given(TEXT, st.dictionaries(TEXT, JSON, max_size=3))
 def test_actions_come_back(text: str, arguments: dict[str, object]) -> None:
-    for action in (ToolCall(text, arguments), Say(text)):
+    for action in (ToolCall(text, arguments), Say(text), Heard(text)):
         command = json.loads(json.dumps(wire.action_command(7, action)))
         assert wire.command_action(command) == action
 

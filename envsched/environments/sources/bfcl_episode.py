@@ -14,7 +14,7 @@ from copy import deepcopy
 from importlib import import_module
 from typing import Any
 
-from envsched.environments.episode import Action, Observation, Say, ToolCall
+from envsched.environments.episode import Action, Observation, ToolCall
 from envsched.environments.sources.bfcl import DOCUMENTS
 from envsched.environments.spec import EnvironmentSpec, OperationKind, TaskSpec, ToolSpec
 
@@ -46,7 +46,7 @@ class BfclEpisode:
 
     def act(self, action: Action) -> Observation:
         """Call a tool, or end the turn by speaking."""
-        if isinstance(action, Say):
+        if not isinstance(action, ToolCall):
             return self._end_turn()
         self.calls += 1
         limit = max(CALLS_PER_TURN, len(self.program["ground_truth"][self.turn]))

@@ -14,7 +14,7 @@ from types import CodeType, ModuleType
 from typing import Any
 
 from envsched.environments.determinism import episode_builtins
-from envsched.environments.episode import Action, Observation, Say, ToolCall
+from envsched.environments.episode import Action, Observation, ToolCall
 from envsched.environments.sources.arguments import schema_violation
 from envsched.environments.spec import EnvironmentSpec, TaskSpec, ToolSpec
 
@@ -52,7 +52,7 @@ class ClassEpisode:
 
     def act(self, action: Action) -> Observation:
         """Call a tool, or end the episode by speaking. Raises whatever a properly called tool raises."""
-        if isinstance(action, Say):
+        if not isinstance(action, ToolCall):
             return Observation("", "user", self.verify(), terminated=True, kind="finish")
         tool = self.tools.get(action.name)
         if tool is None:
