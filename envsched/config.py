@@ -33,7 +33,7 @@ class Block(BaseModel):
 class EnvironmentSettings(Block):
     """Which environments and tasks there are, and the limits under which they run."""
 
-    source: Literal["synthetic", "envscaler", "bfcl"] = "synthetic"
+    source: Literal["synthetic", "envscaler", "bfcl", "tau", "tau2", "acebench"] = "synthetic"
     """Where environments come from."""
     path: str | None = None
     """Folder of the source's records (envscaler); the synthetic suite and bfcl need none."""

@@ -159,10 +159,14 @@ class Chat:
             self._encoded[cached] = self._encode(self._between(observation.role, text, finished))
         return self._encoded[cached]
 
+    def text(self, token_ids: Sequence[int]) -> str:
+        """An assistant message as text, without what ends it."""
+        ids = [i for i in token_ids if i not in self.stop]
+        return str(self.tokenizer.decode(ids, skip_special_tokens=False))
+
     def action(self, token_ids: Sequence[int]) -> Action | Malformed:
         """Read an assistant message."""
-        ids = [i for i in token_ids if i not in self.stop]
-        return parse_reply(str(self.tokenizer.decode(ids, skip_special_tokens=False)))
+        return parse_reply(self.text(token_ids))
 
     def demonstration(
         self, node: Node, first: Observation, turns: Sequence[tuple[str, Observation | None]]

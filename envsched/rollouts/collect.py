@@ -2,7 +2,7 @@
 
 queue ─▶ reset ─▶ prompt ─▶ engine ─▶ message ─▶ environment ─▶ observation ─┐
                     ▲                                                       │
-                    └────────────── not over: the conversation grows ◀──────┘
+                    └────── not over: the conversation grows ◀── (user) ◀───┘
 """
 
 from __future__ import annotations
@@ -12,15 +12,16 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import count
 
-from envsched.environments.episode import Observation
+from envsched.environments.episode import Heard, Observation
 from envsched.environments.pool import EpisodeHandle, EpisodePool
 from envsched.environments.spec import Node
-from envsched.rollouts.chat import Chat, Malformed
-from envsched.rollouts.engine import Completion, Engine, Sampling
+from envsched.rollouts.chat import Chat, Malformed, parse_reply
+from envsched.rollouts.engine import Engine, Sampling
 from envsched.rollouts.rollout import Group, Rollout
+from envsched.rollouts.users import Conversations, NoUser, Turn, User, UserError
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,8 @@ class Timings:
 
     generation: float = 0.0
     environment: float = 0.0
+    user: float = 0.0
+    """Waiting for simulated users while nothing was generated."""
     other: float = 0.0
     """Parsing, tokenising, bookkeeping."""
 
@@ -62,11 +65,14 @@ def derive_seed(*parts: str | int) -> int:
 class Collector:
     """Plays tasks with one engine in one pool of environments."""
 
-    def __init__(self, engine: Engine, chat: Chat, pool: EpisodePool, limits: Limits) -> None:
+    def __init__(
+        self, engine: Engine, chat: Chat, pool: EpisodePool, limits: Limits, user: User | None = None
+    ) -> None:
         self.engine = engine
         self.chat = chat
         self.pool = pool
         self.limits = limits
+        self.user = user or NoUser()
         self.timings = Timings()
         """Of the last call of `collect`."""
 
@@ -84,22 +90,37 @@ class Collector:
         Everything random follows from (`seed`, `step`, key, sample, turn). `progress` is told how many
         rollouts have ended since it was last called.
         """
-        began = time.perf_counter()
-        self.timings = Timings()
         version = self.engine.version
         groups = [Group(n.key, [Rollout(n.key, s, version) for s in range(group_size)]) for n in nodes]
-        queue = deque(
-            (node, rollout) for node, group in zip(nodes, groups, strict=True) for rollout in group.rollouts
-        )
-        play = _Play(self, sampling, seed, step)
-        while queue or play.live:
-            free = min(self.limits.concurrency - len(play.live), len(queue))
-            ended = play.start([queue.popleft() for _ in range(free)]) + play.advance()
-            if ended:
-                progress(ended)
-        spent = self.timings
-        spent.other = time.perf_counter() - began - spent.generation - spent.environment
+        pairs = [(n, rollout) for n, group in zip(nodes, groups, strict=True) for rollout in group.rollouts]
+        self.play(pairs, sampling, seed, step, lambda ended: progress(len(ended)))
         return groups
+
+    def play(
+        self,
+        pairs: Sequence[tuple[Node, Rollout]],
+        sampling: Sampling,
+        seed: int,
+        step: int,
+        ended: Callable[[list[Rollout]], object],
+    ) -> None:
+        """Fill in the rollouts of these nodes; `ended` is told which have ended, as they do."""
+        began = time.perf_counter()
+        self.timings = Timings()
+        queue = deque(pairs)
+        play = _Play(self, sampling, seed, step)
+        try:
+            while queue or play.live:
+                free = min(self.limits.concurrency - len(play.live), len(queue))
+                play.start([queue.popleft() for _ in range(free)])
+                play.advance()
+                if play.ended:
+                    ended(play.ended)
+                    play.ended = []
+        finally:
+            play.conversations.close()
+        spent = self.timings
+        spent.other = time.perf_counter() - began - spent.generation - spent.environment - spent.user
 
 
 @dataclass
@@ -107,8 +128,13 @@ class _Live:
     """An episode under way."""
 
     handle: EpisodeHandle
+    node: Node
     rollout: Rollout
     began: float
+    turns: list[Turn] = field(default_factory=list)
+    """What the simulated user has heard and said."""
+    finished: bool = True
+    """Whether the last message ended with its stop token."""
 
 
 class _Play:
@@ -124,60 +150,101 @@ class _Play:
         self.seed = seed
         self.step = step
         self.live: dict[int, _Live] = {}
+        self.ended: list[Rollout] = []
+        """Since somebody last looked."""
+        self.writing = 0
+        """Requests in the engine."""
+        self.conversations = Conversations(collector.user, collector.limits.concurrency)
         self._numbers = count()
 
-    def start(self, fresh: Sequence[tuple[Node, Rollout]]) -> int:
-        """Begin episodes; how many ended at once."""
+    def start(self, fresh: Sequence[tuple[Node, Rollout]]) -> None:
+        """Begin episodes."""
         if not fresh:
-            return 0
+            return
         with self.timings.spend("environment"):
             # All rollouts of a group play the same instance of the task.
             opened = self.pool.reset([(n, derive_seed(self.seed, self.step, n.key)) for n, _ in fresh])
-        before = len(self.live) + len(fresh)
         for (node, rollout), (handle, observation) in zip(fresh, opened, strict=True):
             number = next(self._numbers)
-            self.live[number] = _Live(handle, rollout, time.perf_counter())
-            if observation.terminated:
-                self._end(number, observation)
-            else:
-                self._continue(number, self.chat.start(node, observation))
-        return before - len(self.live)
+            self.live[number] = _Live(handle, node, rollout, time.perf_counter())
+            self._take_in(number, observation)
 
-    def advance(self) -> int:
-        """Generate a little and carry finished messages into their environments; how many episodes ended."""
-        if not self.live:
-            return 0
+    def advance(self) -> None:
+        """Generate a little, and carry finished messages and users' replies into their environments."""
+        if self.writing:
+            self._generate()
+        if self.conversations:
+            self._hear()
+
+    def _generate(self) -> None:
         with self.timings.spend("generation"):
             completions = self.engine.step()
-        before = len(self.live)
+        self.writing -= len(completions)
         actions = []
         for number, completion in completions:
-            rollout = self.live[number].rollout
-            _append(rollout, completion.token_ids, completion.logprobs)
-            rollout.turns += 1
-            action = self.chat.action(completion.token_ids)
+            episode = self.live[number]
+            _append(episode.rollout, completion.token_ids, completion.logprobs)
+            episode.rollout.turns += 1
+            episode.finished = completion.finished
+            text = self.chat.text(completion.token_ids)
+            episode.rollout.transcript.append(("assistant", text))
+            action = parse_reply(text)
             if isinstance(action, Malformed):
-                self._observe(number, completion, Observation(action.reason, kind="error"))
+                self._observe(number, Observation(action.reason, kind="error"))
             else:
-                actions.append((number, completion, action))
+                actions.append((number, action))
         if actions:
             with self.timings.spend("environment"):
-                answers = self.pool.act([(self.live[number].handle, action) for number, _, action in actions])
-            for (number, completion, _), answer in zip(actions, answers, strict=True):
-                self._observe(number, completion, answer)
-        return before - len(self.live)
+                answers = self.pool.act([(self.live[number].handle, action) for number, action in actions])
+            for (number, _), answer in zip(actions, answers, strict=True):
+                self._observe(number, answer)
 
-    def _observe(self, number: int, completion: Completion, observation: Observation) -> None:
-        """Take in what the environment answered to a message: go on, or end the episode."""
+    def _hear(self) -> None:
+        """Take what simulated users have replied into their episodes."""
+        with self.timings.spend("user"):
+            replies = self.conversations.replies(block=not self.writing)
+        heard = []
+        for number, reply in replies:
+            if isinstance(reply, UserError):
+                self._end(number, Observation("", errored=True, error=f"simulated user: {reply}"))
+            else:
+                self.live[number].turns.append(Turn("user", reply))
+                heard.append((number, Heard(reply)))
+        if heard:
+            with self.timings.spend("environment"):
+                answers = self.pool.act([(self.live[number].handle, action) for number, action in heard])
+            for (number, _), answer in zip(heard, answers, strict=True):
+                self._take_in(number, answer)
+
+    def _observe(self, number: int, observation: Observation) -> None:
+        """Take in what the environment answered to a message."""
         rollout = self.live[number].rollout
         rollout.trace.append(observation.kind)
         rollout.calls += observation.role == "tool"
+        self._take_in(number, observation)
+
+    def _take_in(self, number: int, observation: Observation) -> None:
+        """Go on after an observation: ask the user, let the agent write, or end the episode."""
+        episode = self.live[number]
         if observation.terminated:
             self._end(number, observation)
-        elif rollout.turns >= self.limits.max_turns:
+            return
+        if observation.awaits_user:
+            episode.turns.append(Turn("agent", observation.text))
+            prompt = episode.node.task.program["user"]["prompt"]
+            seed = self._seed(episode.rollout, len(episode.turns))
+            self.conversations.ask(number, prompt, episode.turns, seed)
+            return
+        episode.rollout.transcript.append((observation.role, observation.text))
+        if not episode.rollout.token_ids:
+            self._continue(number, self.chat.start(episode.node, observation))
+        elif episode.rollout.turns >= self.limits.max_turns:
             self._truncate(number)
         else:
-            self._continue(number, self.chat.follow(observation, completion.finished))
+            self._continue(number, self.chat.follow(observation, episode.finished))
+
+    def _seed(self, rollout: Rollout, turn: int) -> int:
+        return derive_seed(self.seed, self.step, rollout.key, rollout.sample, turn)
 
     def _continue(self, number: int, token_ids: Sequence[int]) -> None:
         """Let the agent read these tokens and write its next message, if the context has room for both."""
@@ -192,8 +259,9 @@ class _Play:
             return
         _append(rollout, token_ids)
         sampling = replace(self.sampling, max_tokens=min(self.sampling.max_tokens, room))
-        seed = derive_seed(self.seed, self.step, rollout.key, rollout.sample, rollout.turns)
+        seed = self._seed(rollout, rollout.turns)
         self.engine.submit(number, rollout.token_ids.copy(), sampling, seed)
+        self.writing += 1
 
     def _truncate(self, number: int) -> None:
         """Cut an episode, which earns nothing: its task was not finished."""
@@ -207,7 +275,9 @@ class _Play:
         rollout.reward = observation.reward
         rollout.errored = observation.errored
         rollout.error = observation.error
+        rollout.info = observation.info
         rollout.seconds = time.perf_counter() - episode.began
+        self.ended.append(rollout)
         self.pool.close([episode.handle])
 
 

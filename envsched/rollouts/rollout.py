@@ -1,6 +1,8 @@
 """One played episode, as data."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 
 @dataclass
@@ -31,6 +33,10 @@ class Rollout:
     calls: int = 0
     seconds: float = 0.0
     """Wall time between reset and end."""
+    transcript: list[tuple[str, str]] = field(default_factory=list)
+    """What was said, in order: role (`user`, `assistant`, `tool`) and text."""
+    info: Mapping[str, Any] = field(default_factory=dict)
+    """What the environment said about the outcome."""
 
     @property
     def generated_tokens(self) -> int:

@@ -1,4 +1,5 @@
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,12 +9,14 @@ from transformers import PreTrainedTokenizerFast
 from envsched.config import EnvironmentSettings
 from envsched.environments.episode import ToolCall
 from envsched.environments.pool import EpisodePool
+from envsched.environments.sources import tau2
 from envsched.environments.spec import Node
 from envsched.rollouts.chat import Chat, render_call
 from envsched.rollouts.collect import Collector, Limits, derive_seed
 from envsched.rollouts.engine import Completion, Engine, Sampling
 from envsched.rollouts.rollout import Group, Rollout
 from envsched.rollouts.transformers_engine import TransformersEngine
+from envsched.rollouts.users import ScriptedUser, Turn, User
 
 LIMITS = Limits(max_turns=4, context_tokens=192, concurrency=8)
 
@@ -245,8 +248,81 @@ def test_timings_add_up(chat: Chat, pool: EpisodePool, expert: Scripted, nodes: 
     collector = Collector(expert, chat, pool, Limits(10, 1024, 8))
     collector.collect(nodes[:2], 2, Sampling(1.0, 1.0, 48, chat.stop), seed=0, step=0)
     metrics = collector.timings.metrics()
-    assert list(metrics) == ["seconds/generation", "seconds/environment", "seconds/other"]
+    assert list(metrics) == [
+        "seconds/generation",
+        "seconds/environment",
+        "seconds/user",
+        "seconds/other",
+    ]
+    assert metrics.pop("seconds/user") == 0
     assert min(metrics.values()) > 0
+
+
+def test_what_was_said_is_recorded(
+    collect: Callable[..., list[Group]], expert: Scripted, nodes: list[Node]
+) -> None:
+    [group] = collect(expert, nodes[:1], size=1, limits=Limits(10, 1024, 8))
+    transcript = group.rollouts[0].transcript
+    assert transcript[0] == ("user", nodes[0].task.instruction)
+    assert [role for role, _ in transcript[:-1]] == ["user", *["assistant", "tool"] * group.rollouts[0].calls]
+    assert transcript[-1] == ("assistant", "done")
+
+
+class Retail:
+    """What the tests of simulated users play: a real task, in workers, with an agent that only talks."""
+
+    def __init__(self, tokenizer: PreTrainedTokenizerFast) -> None:
+        found = tau2.load(EnvironmentSettings(source="tau2")).nodes
+        self.node = next(node for node in found if node.task.name == "airline-0")
+        self.tokenizer = tokenizer
+
+    def play(self, user: User | None, count: int = 3, turns: int = 6) -> list[Rollout]:
+        engine = Scripted(self.tokenizer, lambda prompt: "anything else?")
+        chat = Chat(self.tokenizer, "compact")
+        with EpisodePool(EnvironmentSettings(source="tau2")) as pool:
+            collector = Collector(engine, chat, pool, Limits(turns, 4096, 8), user)
+            [group] = collector.collect([self.node], count, Sampling(1.0, 1.0, 24, chat.stop), seed=0, step=0)
+        return group.rollouts
+
+
+@pytest.fixture(scope="module")
+def airline(tokenizer: PreTrainedTokenizerFast) -> Retail:
+    return Retail(tokenizer)
+
+
+def test_a_simulated_user_talks_with_the_agent(airline: Retail) -> None:
+    for rollout in airline.play(ScriptedUser(("I want to fly.", "To Rome.", "No. ###STOP###"))):
+        assert rollout.transcript == [
+            ("user", "I want to fly."),
+            ("assistant", "anything else?"),
+            ("user", "To Rome."),
+            ("assistant", "anything else?"),
+        ]
+        assert (rollout.turns, rollout.calls, rollout.errored, rollout.truncated) == (2, 0, False, False)
+
+
+def test_users_of_all_episodes_are_asked_side_by_side(airline: Retail) -> None:
+    meeting = threading.Barrier(3)
+
+    class Patient:
+        def reply(self, prompt: str, turns: Sequence[Turn], seed: int) -> str:
+            assert "<scenario>" in prompt
+            assert turns[0] == Turn("agent", tau2.GREETING)
+            meeting.wait(timeout=60)  # nobody passes alone
+            return "###STOP###"
+
+    assert [rollout.error for rollout in airline.play(Patient())] == [""] * 3
+
+
+def test_a_conversation_has_its_limit(airline: Retail) -> None:
+    for rollout in airline.play(ScriptedUser(("Go on.",))):
+        assert (rollout.turns, rollout.truncated, rollout.reward) == (6, True, 0.0)
+
+
+def test_a_user_that_fails_is_a_technical_failure(airline: Retail) -> None:
+    for rollout in airline.play(None):
+        assert rollout.errored
+        assert "user.endpoint" in rollout.error
 
 
 def test_seeds_differ_by_every_part() -> None:
