@@ -12,16 +12,14 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
+from envsched.overrides import SettingsError as SettingsError
+from envsched.overrides import merge, parse_override, read_yaml
+
 Positive = Annotated[int, Field(ge=1)]
 Probability = Annotated[float, Field(ge=0, le=1)]
-
-
-class SettingsError(ValueError):
-    """One line a wrong setting: the field, what was found, what is allowed."""
 
 
 class Block(BaseModel):
@@ -231,6 +229,56 @@ class ScheduleSettings(Block):
         return name
 
 
+class UserSettings(Block):
+    """The model that plays simulated users, behind an OpenAI-compatible endpoint."""
+
+    endpoint: str | None = None
+    """Base URL such as `http://127.0.0.1:8000/v1`; null where no suite needs a user."""
+    model: str = "gpt-4.1-2025-04-14"
+    """Its name there."""
+    key_variable: str = "OPENAI_API_KEY"
+    """Environment variable that holds the endpoint's key."""
+    temperature: Annotated[float, Field(ge=0, le=2)] = 0.0
+    """Of replies."""
+    reply_tokens: Positive = 512
+    """Most tokens of a reply."""
+    seconds: Annotated[float, Field(gt=0)] = 120.0
+    """Time limit of one request."""
+    retries: Annotated[int, Field(ge=0)] = 4
+    """Requests that failed are repeated this often, with growing pauses."""
+    prompt_price: Annotated[float, Field(ge=0)] = 0.0
+    """Of a million tokens read."""
+    reply_price: Annotated[float, Field(ge=0)] = 0.0
+    """Of a million tokens written."""
+    cache: str | None = "build/user-cache.sqlite"
+    """File with all replies so far: the same question is never paid twice. null keeps none."""
+
+
+class SuiteSettings(Block):
+    """Evaluation of trained models on benchmarks (`envsched evaluate`)."""
+
+    tasks: Positive | None = None
+    """Use at most this many tasks of a subset, drawn evenly over environments; null for all."""
+    trials: Positive = 1
+    """Rollouts a task; with several, pass^k is reported too."""
+    temperature: Annotated[float, Field(ge=0, le=2)] = 0.0
+    """Of the agent; 0 is greedy."""
+    seed: Annotated[int, Field(ge=0)] = 0
+    """Of everything drawn."""
+    max_turns: Positive = 200
+    """Assistant messages an episode. The benchmarks' own limits are lower and hold as well."""
+    tau_path: str | None = None
+    """Checkout of sierra-research/tau-bench, for the suite tau."""
+    acebench_path: str | None = None
+    """Checkout of chenchen0103/ACEBench, or a folder with its records, for the suite acebench."""
+    bfcl_v4_path: str | None = "build/bfcl-v4"
+    """Folder with the package bfcl-eval==2026.3.23, for the suite bfcl_v4."""
+    results_directory: str = "results"
+    """Results are kept in `<results_directory>/<model>/<suite>`."""
+    traces: Annotated[int, Field(ge=0)] = 5
+    """Rollouts of each suite that are sent to MLflow as traces."""
+
+
 class EvaluateSettings(Block):
     """Held-out evaluation during training."""
 
@@ -284,6 +332,8 @@ class Settings(Block):
     variance: VarianceSettings = VarianceSettings()
     schedule: ScheduleSettings = ScheduleSettings()
     evaluate: EvaluateSettings = EvaluateSettings()
+    suites: SuiteSettings = SuiteSettings()
+    user: UserSettings = UserSettings()
     train: TrainSettings = TrainSettings()
     tracking: TrackingSettings = TrackingSettings()
 
@@ -308,10 +358,10 @@ def load_settings(
     """
     data: dict[str, Any] = {}
     if path is not None:
-        data = _read_yaml(Path(path))
+        data = read_yaml(Path(path))
     for override in overrides:
-        data = _merge(data, _parse_override(override))
-    data = _merge(data, dict(values or {}))
+        data = merge(data, parse_override(override))
+    data = merge(data, dict(values or {}))
     try:
         return Settings.model_validate(data)
     except ValidationError as error:
@@ -345,46 +395,3 @@ def _suggest(loc: tuple[int | str, ...]) -> str:
     names = list(block.model_fields)
     near = difflib.get_close_matches(str(loc[-1]), names, n=1)
     return f"; did you mean {near[0]}?" if near else f"; allowed: {', '.join(names)}"
-
-
-def _read_yaml(path: Path) -> dict[str, Any]:
-    try:
-        data = yaml.safe_load(path.read_text())
-    except yaml.YAMLError as error:
-        raise SettingsError(f"{path}: not valid YAML: {' '.join(str(error).split())}") from None
-    if data is None:
-        return {}
-    if not isinstance(data, dict):
-        raise SettingsError(f"{path}: found {type(data).__name__}; expected a mapping of blocks")
-    return data
-
-
-def _parse_override(override: str) -> dict[str, Any]:
-    name, sign, text = override.partition("=")
-    if not sign or not name.strip():
-        raise SettingsError(f"override {override!r}: expected block.field=value")
-    try:
-        value = yaml.safe_load(text)
-    except yaml.YAMLError:
-        raise SettingsError(f"override {override!r}: the value is not valid YAML") from None
-    if isinstance(value, str):
-        value = _number(value)
-    for part in reversed(name.strip().split(".")):
-        value = {part: value}
-    return dict(value)
-
-
-def _number(text: str) -> str | float:
-    """YAML 1.1 reads 1e-3 as text; people who type it mean a number."""
-    try:
-        return float(text)
-    except ValueError:
-        return text
-
-
-def _merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    merged = dict(base)
-    for name, value in over.items():
-        below = merged.get(name)
-        merged[name] = _merge(below, value) if isinstance(below, dict) and isinstance(value, dict) else value
-    return merged
