@@ -6,6 +6,7 @@ import json
 import os
 import re
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
@@ -68,12 +69,54 @@ def train(
     if dry_run:
         typer.echo(settings.model_dump_json(indent=2))
         return
-    if not Path("flows/train_envsched.py").is_file():
-        _fail("found no flows/train_envsched.py here; run this in EnvSched's repository")
-    for name, value in ENVIRONMENT.items():
-        os.environ.setdefault(name, value)
-    parameters = json.dumps({"run": run, "settings": settings.model_dump(mode="json")})
-    os.execv(sys.executable, [sys.executable, "-m", "flows.train_envsched", parameters])
+    _run_flow("train_envsched", {"run": run, "settings": settings.model_dump(mode="json")})
+
+
+@app.command()
+def export(
+    run: Annotated[str, typer.Option(help="Name of the run.")],
+    to: Annotated[Path, typer.Option(help="Directory that gets the model; replaced if it is there.")],
+    params: Params = Path("params.yaml"),
+) -> None:
+    """Write a run's newest policy as a Hugging Face directory with a note of how it was trained."""
+    from envsched.config import load_settings
+    from envsched.evaluation.export import export_policy
+    from envsched.runs import RunError
+
+    try:
+        typer.echo(export_policy(Path(load_settings(params).train.runs_directory) / run, to))
+    except RunError as error:
+        _fail(f"--run: {error}")
+
+
+@app.command()
+def evaluate(
+    model: Annotated[Path, typer.Option(help="Hugging Face directory, such as `envsched export` writes.")],
+    suite: Annotated[
+        list[str],
+        typer.Option(help="bfcl_v3, bfcl_v4, tau, tau2, acebench or synthetic; repeatable."),
+    ],
+    overrides: Override = [],  # noqa: B006
+    params: Params = Path("params.yaml"),
+    out: Annotated[str, typer.Option(help="Results go here; by default to results/<model's name>.")] = "",
+    tasks: Annotated[int | None, typer.Option(help="Short for -S suites.tasks=…")] = None,
+    trials: Annotated[int | None, typer.Option(help="Short for -S suites.trials=…")] = None,
+    temperature: Annotated[float | None, typer.Option(help="Short for -S suites.temperature=…")] = None,
+) -> None:
+    """Judge a model on benchmarks (the flow evaluate). What was played before is not played again."""
+    from envsched.config import load_settings
+    from envsched.evaluation.model import read_model
+    from envsched.evaluation.suites import SUITES
+
+    unknown = sorted(set(suite) - set(SUITES))
+    if unknown:
+        _fail(f"--suite: found {', '.join(unknown)}; allowed: {', '.join(SUITES)}")
+    short = {"tasks": tasks, "trials": trials, "temperature": temperature}
+    given = [f"suites.{name}={value}" for name, value in short.items() if value is not None]
+    settings = load_settings(params, [*overrides, *given])
+    read_model(model)
+    values = {"model": str(model), "suites": suite, "out": out, "settings": settings.model_dump(mode="json")}
+    _run_flow("evaluate", values)
 
 
 @app.command()
@@ -140,6 +183,15 @@ def _scheduler(overrides: list[str], params: Path, source: str, run: str) -> tup
     scheduler = EnvSched(nodes, settings.train.seed, settings.train.group_size, graph=settings.graph)
     scheduler.observe(history)
     return scheduler, max((group.observed_step for group in history), default=0) + 1
+
+
+def _run_flow(name: str, parameters: Mapping[str, object]) -> NoReturn:
+    """Become the process of a flow."""
+    if not Path(f"flows/{name}.py").is_file():
+        _fail(f"found no flows/{name}.py here; run this in EnvSched's repository")
+    for variable, value in ENVIRONMENT.items():
+        os.environ.setdefault(variable, value)
+    os.execv(sys.executable, [sys.executable, "-m", f"flows.{name}", json.dumps(parameters)])
 
 
 def main() -> None:

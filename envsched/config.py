@@ -6,8 +6,6 @@ A test keeps `params.yaml` and the defaults equal, so the file always shows ever
 
 from __future__ import annotations
 
-import difflib
-import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -15,6 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
+from envsched.mistakes import describe
 from envsched.overrides import SettingsError as SettingsError
 from envsched.overrides import merge, parse_override, read_yaml
 
@@ -267,6 +266,10 @@ class SuiteSettings(Block):
     """Of everything drawn."""
     max_turns: Positive = 200
     """Assistant messages an episode. The benchmarks' own limits are lower and hold as well."""
+    turn_tokens: Positive = 1024
+    """Tokens one assistant message may have."""
+    context_tokens: Positive | None = None
+    """Tokens of the whole conversation; null for what the model can read, at most 32768."""
     tau_path: str | None = None
     """Checkout of sierra-research/tau-bench, for the suite tau."""
     acebench_path: str | None = None
@@ -366,32 +369,4 @@ def load_settings(
         return Settings.model_validate(data)
     except ValidationError as error:
         where = f"{path}: " if path is not None and not overrides and not values else ""
-        raise SettingsError("\n".join(where + line for line in describe(error))) from None
-
-
-def describe(error: ValidationError) -> list[str]:
-    """One line a failed field: its dotted name, what was found, what is allowed."""
-    lines = []
-    for item in error.errors():
-        name = ".".join(str(part) for part in item["loc"])
-        if item["type"] == "extra_forbidden":
-            lines.append(f"{name}: no such setting{_suggest(item['loc'])}")
-        elif not name:
-            lines.append(item["msg"].removeprefix("Value error, "))
-        else:
-            found = json.dumps(item["input"], default=str)
-            lines.append(f"{name}: found {found}; {item['msg'][0].lower()}{item['msg'][1:]}")
-    return lines
-
-
-def _suggest(loc: tuple[int | str, ...]) -> str:
-    """Names near the wrong one, or all that are allowed there."""
-    block: type[BaseModel] = Settings
-    for part in loc[:-1]:
-        annotation = block.model_fields[str(part)].annotation
-        if not (isinstance(annotation, type) and issubclass(annotation, BaseModel)):
-            return ""
-        block = annotation
-    names = list(block.model_fields)
-    near = difflib.get_close_matches(str(loc[-1]), names, n=1)
-    return f"; did you mean {near[0]}?" if near else f"; allowed: {', '.join(names)}"
+        raise SettingsError("\n".join(where + line for line in describe(error, Settings))) from None

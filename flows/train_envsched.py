@@ -122,7 +122,7 @@ def _resolve(
 ) -> Settings:
     """`params.yaml` or what an existing run was started with, then `settings`, then the other parameters."""
     values = settings.model_dump(exclude_unset=True) if settings else {}
-    short = {
+    short: dict[str, dict[str, Any]] = {
         "train": {"steps": steps, "seed": seed},
         "policy": {"model": model},
         "schedule": {"scheduler": scheduler},

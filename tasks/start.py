@@ -1,13 +1,13 @@
 """Stage: start trainer, environment workers, engine and tracking, at the last complete step."""
 
 import json
-import subprocess
 
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 from transformers import AutoTokenizer
 
 from envsched.environments.pool import EpisodePool
+from envsched.evaluation.model import count_parameters
 from envsched.graph.profile import profiles
 from envsched.history.store import read_history
 from envsched.policy.prepare import tool_format
@@ -17,6 +17,7 @@ from envsched.rollouts.chat import Chat
 from envsched.rollouts.collect import Collector, Limits
 from envsched.rollouts.engine import make_engine
 from envsched.scheduling.registry import scheduler_from_settings
+from tasks.commit import commit
 from tasks.record import track_step
 from tasks.session import Session, session
 from tasks.tracking import Tracker
@@ -75,40 +76,11 @@ def _tags(live: Session) -> dict[str, str | int | float]:
     settings = live.settings
     return {
         "model": settings.policy.model,
-        "params_b": _parameters(live) / 1e9,
+        "params_b": count_parameters(sorted(live.policy.glob("*.safetensors"))) / 1e9,
         "scheduler": settings.schedule.scheduler,
         "source": settings.environments.source,
         "seed": settings.train.seed,
         "suite_version": live.registry.version[:12],
         "engine": settings.rollouts.engine,
-        "git_commit": _commit(),
+        "git_commit": commit(),
     }
-
-
-def _parameters(live: Session) -> int:
-    """Number of parameters of the policy, read from the headers of its weights."""
-    from safetensors import safe_open
-
-    total = 0
-    for file in sorted(live.policy.glob("*.safetensors")):
-        with safe_open(file, "pt") as weights:
-            for name in weights.keys():  # noqa: SIM118 - not a mapping
-                count = 1
-                for size in weights.get_slice(name).get_shape():
-                    count *= size
-                total += count
-    return total
-
-
-def _commit() -> str:
-    """The commit that is checked out, marked if files differ from it; `unknown` outside a repository."""
-    try:
-        found = subprocess.run(
-            ["git", "describe", "--always", "--dirty", "--abbrev=12"],
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-    except (OSError, subprocess.CalledProcessError):
-        return "unknown"
-    return found.stdout.strip()
