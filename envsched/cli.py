@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from envsched.benchmarks.cli import app as bench
+from envsched.environments.cli import app as environments
 
 if TYPE_CHECKING:
     from envsched.scheduling.envsched import EnvSched
@@ -24,6 +25,7 @@ app = typer.Typer(
 
 graph = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 app.add_typer(graph, name="graph", help="Look at the graph of the training tasks.")
+app.add_typer(environments, name="environments")
 app.add_typer(bench, name="bench")
 
 Override = Annotated[

@@ -123,10 +123,11 @@ def draw_evenly(nodes: Iterable[Node], count: int) -> list[Node]:
 
 def diff(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Changes]:
     """What changed between two summaries, under `environments` and `tasks`."""
-    return {part: _changes(old[part], new[part]) for part in ("environments", "tasks")}
+    return {part: changes(old[part], new[part]) for part in ("environments", "tasks")}
 
 
-def _changes(old: Mapping[str, str], new: Mapping[str, str]) -> Changes:
+def changes(old: Mapping[str, str], new: Mapping[str, str]) -> Changes:
+    """Which names came, went, or have another digest."""
     return Changes(
         added=tuple(sorted(new.keys() - old.keys())),
         removed=tuple(sorted(old.keys() - new.keys())),
