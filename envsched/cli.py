@@ -187,6 +187,25 @@ def _scheduler(overrides: list[str], params: Path, source: str, run: str) -> tup
     return scheduler, max((group.observed_step for group in history), default=0) + 1
 
 
+@app.command()
+def compare(
+    results: Annotated[Path, typer.Argument(help="Folder with the results of several models.")] = Path(
+        "results"
+    ),
+    to: Annotated[Path | None, typer.Option(help="Folder for the comparison; by default the same.")] = None,
+) -> None:
+    """Put evaluated models side by side: comparison.json, comparison.csv and comparison.html."""
+    from envsched.evaluation.comparison import gather, write_comparison
+    from envsched.evaluation.results import ResultsError
+
+    try:
+        models = gather(results.iterdir() if results.is_dir() else [])
+    except ResultsError as error:
+        _fail(f"{results}: {error}")
+    for file in write_comparison(models, to or results):
+        typer.echo(file)
+
+
 def _run_flow(name: str, parameters: Mapping[str, object]) -> NoReturn:
     """Become the process of a flow."""
     if not Path(f"flows/{name}.py").is_file():

@@ -33,7 +33,8 @@ class EnvironmentSettings(Block):
     source: Literal["synthetic", "envscaler", "bfcl", "tau", "tau2", "acebench"] = "synthetic"
     """Where environments come from."""
     path: str | None = None
-    """Folder of the source's records (envscaler); the synthetic suite and bfcl need none."""
+    """Folder of the source's records (envscaler, acebench), checkout (tau) or package (another version of
+    bfcl); the others need none."""
     suite_seed: Annotated[int, Field(ge=0)] = 0
     """Another seed gives another synthetic suite."""
     limit: Positive | None = None
@@ -65,11 +66,11 @@ class PolicySettings(Block):
 class WarmStartSettings(Block):
     """Supervised start of the models made from a config, on noisy scripted experts."""
 
-    steps: Annotated[int, Field(ge=0)] = 600
+    steps: Annotated[int, Field(ge=0)] = 1100
     """Optimiser steps."""
-    batch_size: Positive = 32
+    batch_size: Positive = 16
     """Demonstrations a step."""
-    learning_rate: Annotated[float, Field(gt=0, le=1)] = 0.02
+    learning_rate: Annotated[float, Field(gt=0, le=1)] = 0.025
     """Peak rate of Muon, for matrices; embeddings and norms get a fifth of it from AdamW."""
     noise: Annotated[float, Field(ge=0)] = 0.25
     """Scales the experts' error rates; 0 gives clean experts."""

@@ -11,6 +11,8 @@ OperationKind = Literal[
     "search", "read", "create", "update", "delete", "compute", "communicate", "finish", "error", "retry"
 ]
 Split = Literal["train", "heldout", "heldout_environment"]
+PLACES = ("checkout", "package")
+"""Fields of an environment's program that say where its files lie on this machine: not part of what it is."""
 
 
 def digest(value: Any) -> str:
@@ -53,8 +55,9 @@ class EnvironmentSpec:
 
     @cached_property
     def digest(self) -> str:
-        """Content hash of everything above."""
-        return digest(field_values(self))
+        """Content hash of everything above but the PLACES."""
+        program = {name: value for name, value in self.program.items() if name not in PLACES}
+        return digest({**field_values(self), "program": program})
 
     def tool(self, name: str) -> ToolSpec:
         """The tool called `name`; KeyError if there is none."""

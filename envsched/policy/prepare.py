@@ -17,7 +17,7 @@ from envsched.policy.model import SIZES
 from envsched.rollouts.chat import ToolFormat
 
 SMOLLM2 = "smollm2-135m"
-RECIPE = 2
+RECIPE = 3
 """Part of the content hash; raised when the way a warm start is made changes."""
 
 Report = Callable[[int, float], object]

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
 Conversation = tuple[list[int], list[bool]]
 
-ROWS = 16
-"""Conversations in one forward pass."""
+ROWS = 4
+"""Conversations in one forward pass; of similar length, and few enough for the processor's caches."""
 VECTOR_RATE = 0.2
 """AdamW's rate for embeddings and norms, as a share of Muon's for matrices."""
 CLEAN = 0.65
@@ -101,7 +101,8 @@ def imitate(
 def _differentiate(model: PreTrainedModel, batch: list[Conversation], workers: Executor) -> float:
     """Set the gradient of the batch's mean loss per written token; returns that loss."""
     written = sum(sum(mask) for _, mask in batch)
-    ordered = sorted(batch, key=lambda conversation: len(conversation[0]))
+    # The longest first: whoever is done early takes a short part at the end.
+    ordered = sorted(batch, key=lambda conversation: -len(conversation[0]))
     parts = [ordered[start : start + ROWS] for start in range(0, len(ordered), ROWS)]
     parameters = list(model.parameters())
 

@@ -53,6 +53,9 @@ Call one function at a time. When the task is completed, reply with a short mess
 MARK = "@@message@@"
 """Stands for an assistant message when a template is asked what follows one."""
 
+MOST_DEPTH = 64
+"""Levels of nesting in a call's arguments; what is deeper would overflow whoever writes it as JSON again."""
+
 _CALL = re.compile(r"<tool_call>(.*?)(?:</tool_call>|$)", re.DOTALL)
 _THOUGHT = re.compile(r"<think>.*?(?:</think>|$)", re.DOTALL)
 
@@ -119,7 +122,17 @@ def parse_reply(text: str) -> Action | Malformed:
     arguments = call.get("arguments", {})
     if not isinstance(arguments, dict):
         return Malformed("error: arguments must be a JSON object")
+    if _deeper(arguments, MOST_DEPTH):
+        return Malformed(f"error: arguments are nested deeper than {MOST_DEPTH} levels")
     return ToolCall(call["name"], arguments)
+
+
+def _deeper(value: Any, levels: int) -> bool:
+    """Whether lists and objects in `value` are nested more than `levels` deep."""
+    if not isinstance(value, dict | list):
+        return False
+    parts = value.values() if isinstance(value, dict) else value
+    return levels == 0 or any(_deeper(part, levels - 1) for part in parts)
 
 
 class Chat:

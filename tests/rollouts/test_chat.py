@@ -168,3 +168,10 @@ def test_demonstrations_are_made_of_the_same_pieces_as_rollouts(chat: Chat, node
     ]
     assert ids == [token for piece, _ in pieces for token in piece]
     assert mask == [by_agent for piece, by_agent in pieces for _ in piece]
+
+
+@pytest.mark.parametrize("depth", [2, 64, 65, 500, 990, 5000, 100_000])
+def test_deep_arguments_are_malformed(depth: int) -> None:
+    nested = "[" * (depth - 1) + "]" * (depth - 1)
+    action = parse_reply('<tool_call>{"name": "get", "arguments": {"a": ' + nested + "}}</tool_call>")
+    assert isinstance(action, ToolCall if depth <= 64 else Malformed)

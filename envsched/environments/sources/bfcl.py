@@ -1,19 +1,23 @@
-"""BFCL-v3 multi-turn (base, miss_func, miss_param, long_context), from the package `bfcl-eval==2025.7.9`.
+"""BFCL multi-turn (base, miss_func, miss_param, long_context): v3, or v4 from a folder.
+
+v3 is the data of the installed package `bfcl-eval==2025.7.9`; `EnvironmentSettings.path` names a folder with
+another version, such as 2026.3.23 with the data of v4. Data and API classes always come from the same one.
 
 An environment is a combination of API classes and a task is an entry. It is an evaluation set: entries that
 share a scenario (`base_7`, `miss_func_7`, …) are in the same split, and one scenario in five is held out.
+An entry that nobody can solve is held out too, whatever its scenario.
 """
 
 from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Iterable
-from importlib.util import find_spec
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from envsched.environments.episode import Episode
+from envsched.environments.sources.bfcl_package import CATEGORIES, Package, find_package
 from envsched.environments.sources.operation_kinds import operation_kind
 from envsched.environments.sources.source import Loaded, hashed_split
 from envsched.environments.spec import EnvironmentSpec, Node, TaskSpec, ToolSpec
@@ -21,7 +25,6 @@ from envsched.environments.spec import EnvironmentSpec, Node, TaskSpec, ToolSpec
 if TYPE_CHECKING:
     from envsched.config import EnvironmentSettings
 
-CATEGORIES = ("base", "miss_func", "miss_param", "long_context")
 DOCUMENTS = {
     "GorillaFileSystem": "gorilla_file_system",
     "MathAPI": "math_api",
@@ -39,26 +42,31 @@ MORE_TOOLS = "I have updated some more functions you can choose from. What about
 
 
 def load(settings: EnvironmentSettings) -> Loaded:
-    """All entries that can be solved (799 of 800); ModuleNotFoundError without the package."""
-    folder = data_folder()
+    """All 800 entries; ModuleNotFoundError without the package, ValueError for records of another form."""
+    package = find_package(settings.path)
     environments: dict[tuple[str, ...], EnvironmentSpec] = {}
-    nodes, skipped = [], []
+    nodes = []
+    for entry, truth in read_records(package):
+        classes = tuple(sorted(entry["involved_classes"]))
+        if classes not in environments:
+            environments[classes] = _environment(package, classes)
+        environment = environments[classes]
+        nodes.append(Node(environment, _task(environment, entry, truth)))
+    return Loaded(tuple(nodes))
+
+
+def read_records(package: Package) -> Iterator[tuple[dict[str, Any], list[list[str]]]]:
+    """Each entry and its ground truth: by turn, calls as text."""
     for category in CATEGORIES:
-        name = f"BFCL_v3_multi_turn_{category}.json"
-        truths = {line["id"]: line["ground_truth"] for line in _lines(folder / "possible_answer" / name)}
-        for entry in _lines(folder / name):
-            truth = truths[entry["id"]]
-            if len(truth) != len(entry["question"]):
-                # The benchmark counts such an entry as failed whatever the agent does.
-                found = f"{len(entry['question'])} user turns and {len(truth)} turns of ground truth"
-                skipped.append(f"{folder / name}: {entry['id']}: {found}, so it cannot be solved")
-                continue
-            classes = tuple(sorted(entry["involved_classes"]))
-            if classes not in environments:
-                environments[classes] = _environment(folder, classes)
-            environment = environments[classes]
-            nodes.append(Node(environment, _task(environment, entry, truth)))
-    return Loaded(tuple(nodes), tuple(skipped))
+        truths = {line["id"]: line["ground_truth"] for line in _lines(package.ground_truths(category))}
+        for entry in _lines(package.records(category)):
+            where = f"{package.records(category)}: {entry['id']}"
+            if entry["id"] not in truths:
+                raise ValueError(f"{where}: found no ground truth")
+            unknown = sorted(set(entry["involved_classes"]) - set(DOCUMENTS))
+            if unknown:
+                raise ValueError(f"{where}: found classes {unknown}; expected some of {sorted(DOCUMENTS)}")
+            yield entry, truths[entry["id"]]
 
 
 def open_episode(environment: EnvironmentSpec, task: TaskSpec, seed: int, reward: str) -> Episode:
@@ -68,23 +76,11 @@ def open_episode(environment: EnvironmentSpec, task: TaskSpec, seed: int, reward
     return BfclEpisode(environment, task, reward)
 
 
-def data_folder() -> Path:
-    """Where the package keeps its records; ModuleNotFoundError if it is missing or another version."""
-    wanted = "pip install --no-deps bfcl-eval==2025.7.9 mpmath"
-    spec = find_spec("bfcl_eval")
-    if spec is None or not spec.submodule_search_locations:
-        raise ModuleNotFoundError(f"environments.source: bfcl needs the package bfcl-eval: {wanted}")
-    folder = Path(spec.submodule_search_locations[0]) / "data"
-    if not (folder / "BFCL_v3_multi_turn_base.json").is_file():
-        raise ModuleNotFoundError(f"{folder}: found no BFCL-v3 records; expected version 2025.7.9: {wanted}")
-    return folder
-
-
-def _environment(folder: Path, classes: tuple[str, ...]) -> EnvironmentSpec:
+def _environment(package: Package, classes: tuple[str, ...]) -> EnvironmentSpec:
     documents = [
         document
         for name in classes
-        for document in _lines(folder / "multi_turn_func_doc" / f"{DOCUMENTS[name]}.json")
+        for document in _lines(package.data / "multi_turn_func_doc" / f"{DOCUMENTS[name]}.json")
     ]
     tools = tuple(
         ToolSpec(
@@ -96,7 +92,7 @@ def _environment(folder: Path, classes: tuple[str, ...]) -> EnvironmentSpec:
         for document in documents
     )
     about = dict.fromkeys(document["description"].split(" Tool description:")[0] for document in documents)
-    return EnvironmentSpec("bfcl", "+".join(classes), " ".join(about), tools, state=classes)
+    return EnvironmentSpec("bfcl", "+".join(classes), " ".join(about), tools, (), classes, package.program)
 
 
 def _task(environment: EnvironmentSpec, entry: dict[str, Any], truth: list[list[str]]) -> TaskSpec:
@@ -104,11 +100,15 @@ def _task(environment: EnvironmentSpec, entry: dict[str, Any], truth: list[list[
     withheld = {int(turn): names for turn, names in entry.get("missed_function", {}).items()}
     hidden = {name for names in withheld.values() for name in names}
     tools = tuple(tool.name for tool in environment.tools if tool.name not in hidden)
+    # The benchmark counts an entry as failed, whatever the agent does, if it has other turns than its truth.
+    solvable = len(truth) == len(turns)
+    truth = truth + [[]] * (len(turns) - len(truth))
+    heldout = not solvable or hashed_split(f"bfcl {entry['id'].rsplit('_', 1)[1]}")
     return TaskSpec(
         environment=environment.name,
         name=entry["id"],
         instruction=turns[0],
-        split="heldout" if hashed_split(f"bfcl {entry['id'].rsplit('_', 1)[1]}") else "train",
+        split="heldout" if heldout else "train",
         tools=tools if hidden else None,
         checks=tuple(f"state and responses after turn {i + 1}" for i, calls in enumerate(truth) if calls),
         program={
@@ -118,6 +118,7 @@ def _task(environment: EnvironmentSpec, entry: dict[str, Any], truth: list[list[
             "turns": [MORE_TOOLS if turn in withheld else text for turn, text in enumerate(turns)],
             "new_tools": [withheld.get(turn, []) for turn in range(len(turns))],
             "ground_truth": [[_call(environment, text) for text in calls] for calls in truth],
+            **({} if solvable else {"solvable": False}),
         },
     )
 
@@ -143,7 +144,11 @@ def _call(environment: EnvironmentSpec, text: str) -> dict[str, Any]:
     return {"name": node.func.id, "arguments": arguments}
 
 
-def _lines(path: Path) -> Iterable[dict[str, Any]]:
+def _lines(path: Path) -> Iterator[dict[str, Any]]:
     with path.open(encoding="utf-8") as file:
-        for line in file:
-            yield json.loads(line)
+        for number, line in enumerate(file, 1):
+            try:
+                record = json.loads(line)
+            except ValueError:
+                raise ValueError(f"{path}: line {number}: found no JSON") from None
+            yield record

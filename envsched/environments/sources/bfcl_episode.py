@@ -6,19 +6,22 @@ be among what the agent has seen so far. The first turn that is wrong ends the e
 many calls. The graded reward is the share of judged turns that were right; the binary one asks for all.
 
 As in the benchmark, a withheld tool works for an agent that calls it unasked: one entry's ground truth does.
-Calls go straight to the method; nothing the agent writes is evaluated as code.
+
+Calls go straight to the method; nothing the agent writes is evaluated as code. The benchmark evaluates calls
+as Python text, so it differs where that text means more than a call of a tool, and is then the more lenient:
+it runs Python's own functions (`str(object='…')` can write a response that is asked for), and it refuses
+what is no Python literal (`NaN`, lists 200 deep) where a tool here is given the value.
 """
 
 import json
 from copy import deepcopy
-from importlib import import_module
 from typing import Any
 
 from envsched.environments.episode import Action, Observation, ToolCall
 from envsched.environments.sources.bfcl import DOCUMENTS
+from envsched.environments.sources.bfcl_package import import_part
 from envsched.environments.spec import EnvironmentSpec, OperationKind, TaskSpec, ToolSpec
 
-EVALUATION = "bfcl_eval.eval_checker.multi_turn_eval"
 CALLS_PER_TURN = 20
 """The benchmark's limit on messages with calls; a ground truth of more calls raises it, as we count calls."""
 
@@ -67,6 +70,8 @@ class BfclEpisode:
 
     def verify(self) -> float:
         """Share of judged turns that were right so far; when the reward is binary, whether all were."""
+        if not self.program.get("solvable", True):
+            return 0.0
         judged = sum(bool(calls) for calls in self.program["ground_truth"])
         return float(self.passed == judged) if self.binary else round(self.passed / judged, 4)
 
@@ -89,14 +94,15 @@ class BfclEpisode:
         """Why the turn is wrong; empty if it is right."""
         if not self.calls:
             return "no calls"
-        checker = import_module(f"{EVALUATION}.multi_turn_checker")
-        for verdict in (
-            checker.state_checker(self.instances, self.twins),
-            checker.response_checker(self.seen, expected, self.turn),
-        ):
-            if not verdict["valid"]:
-                return str(verdict["error_message"])
-        return ""
+        checker = import_part(self.environment.program, "multi_turn_checker")
+        try:
+            verdicts = (
+                checker.state_checker(self.instances, self.twins),
+                checker.response_checker(self.seen, expected, self.turn),
+            )
+        except Exception as error:  # the agent chose the values that the package's classes compare
+            return f"the state cannot be compared: {type(error).__name__}"
+        return next((str(verdict["error_message"]) for verdict in verdicts if not verdict["valid"]), "")
 
     def _end(self, why: str) -> Observation:
         info = {"failed_turn": self.turn, "why": why} if why else {}
@@ -105,7 +111,8 @@ class BfclEpisode:
     def _instances(self) -> dict[str, Any]:
         made = {}
         for name in self.program["classes"]:
-            instance = getattr(import_module(f"{EVALUATION}.func_source_code.{DOCUMENTS[name]}"), name)()
+            module = import_part(self.environment.program, f"func_source_code.{DOCUMENTS[name]}")
+            instance = getattr(module, name)()
             if hasattr(instance, "_load_scenario"):
                 config = deepcopy(self.program["initial_config"].get(name, {}))
                 instance._load_scenario(config, long_context=self.program["long_context"])
@@ -119,14 +126,20 @@ def _call(instances: dict[str, Any], call: ToolCall) -> tuple[str, bool]:
         getattr(instance, call.name) for instance in instances.values() if hasattr(instance, call.name)
     )
     try:
-        result = method(**call.arguments)
+        # Classes keep the lists they are given and change them later: those of a task must not change.
+        result = method(**deepcopy(dict(call.arguments)))
+        return _written(result), isinstance(result, dict) and "error" in result
     except Exception as error:  # the benchmark shows the agent whatever its classes raise
         return f"Error during execution: {error}", True
+
+
+def _written(result: Any) -> str:
+    """A result the way the benchmark writes it."""
     if isinstance(result, str):
-        return result, False
-    if not isinstance(result, dict):
-        return str(result), False
-    try:
-        return json.dumps(result), "error" in result
-    except (TypeError, ValueError):
-        return str(result), "error" in result
+        return result
+    if isinstance(result, dict):
+        try:
+            return json.dumps(result)
+        except (TypeError, ValueError, RecursionError):
+            pass
+    return str(result)
