@@ -56,6 +56,12 @@ def train(
     overrides: Override = [],  # noqa: B006 - Typer reads the default, nobody changes it
     params: Params = Path("params.yaml"),
     run: Annotated[str, typer.Option(help="Name of the run; one that exists is continued.")] = "",
+    export: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder for the trained model; names the run, with the settings, if --run does not."
+        ),
+    ] = None,
     dry_run: Annotated[bool, typer.Option(help="Check the settings and stop.")] = False,
 ) -> None:
     """Train an agent by reinforcement learning (the flow train-envsched)."""
@@ -71,11 +77,36 @@ def train(
     if dry_run:
         typer.echo(settings.model_dump_json(indent=2))
         return
-    _run_flow("train_envsched", {"run": run, "settings": settings.model_dump(mode="json")})
+    values = settings.model_dump(mode="json")
+    if export is not None and not run:
+        from envsched.environments.spec import digest
+
+        decisive = {block: v for block, v in values.items() if block not in ("suites", "user", "tracking")}
+        run = f"{export.name}-{digest(decisive)[:8]}"  # the same settings go on, others begin anew
+    _run_flow("train_envsched", {"run": run, "settings": values, "export": str(export or "")})
 
 
-@app.command()
-def export(
+@app.command("warm-start")
+def warm_start(overrides: Override = [], params: Params = Path("params.yaml")) -> None:  # noqa: B006
+    """Make the initial policy of these settings, unless it is there; say where it is."""
+    from envsched.config import load_settings
+    from envsched.policy.prepare import PolicyError, initial_policy
+
+    settings = load_settings(params, overrides)
+    total = settings.warm_start.steps
+
+    def report(step: int, loss: float) -> None:
+        if step % 20 == 0 or step == total:
+            typer.echo(f"warm start of {settings.policy.model}: step {step} of {total}, loss {loss:.3f}")
+
+    try:
+        typer.echo(initial_policy(settings, report))
+    except PolicyError as error:
+        _fail(str(error))
+
+
+@app.command("export")
+def export_model(
     run: Annotated[str, typer.Option(help="Name of the run.")],
     to: Annotated[Path, typer.Option(help="Directory that gets the model; replaced if it is there.")],
     params: Params = Path("params.yaml"),
@@ -101,6 +132,9 @@ def evaluate(
     overrides: Override = [],  # noqa: B006
     params: Params = Path("params.yaml"),
     out: Annotated[str, typer.Option(help="Results go here; by default to results/<model's name>.")] = "",
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Discard results of another evaluation found there.")
+    ] = False,
     tasks: Annotated[int | None, typer.Option(help="Short for -S suites.tasks=…")] = None,
     trials: Annotated[int | None, typer.Option(help="Short for -S suites.trials=…")] = None,
     temperature: Annotated[float | None, typer.Option(help="Short for -S suites.temperature=…")] = None,
@@ -117,8 +151,8 @@ def evaluate(
     given = [f"suites.{name}={value}" for name, value in short.items() if value is not None]
     settings = load_settings(params, [*overrides, *given])
     read_model(model)
-    values = {"model": str(model), "suites": suite, "out": out, "settings": settings.model_dump(mode="json")}
-    _run_flow("evaluate", values)
+    parameters = {"model": str(model), "suites": suite, "out": out, "replace": replace}
+    _run_flow("evaluate", {**parameters, "settings": settings.model_dump(mode="json")})
 
 
 @app.command()

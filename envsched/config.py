@@ -66,7 +66,7 @@ class PolicySettings(Block):
 class WarmStartSettings(Block):
     """Supervised start of the models made from a config, on noisy scripted experts."""
 
-    steps: Annotated[int, Field(ge=0)] = 1100
+    steps: Annotated[int, Field(ge=0)] = 1000
     """Optimiser steps."""
     batch_size: Positive = 16
     """Demonstrations a step."""
@@ -217,6 +217,9 @@ class ScheduleSettings(Block):
     """Share of the batch that goes to the tasks waiting longest, so that none is starved for good."""
     cost_aware: bool = False
     """Value per expected generated token, not per rollout."""
+    uneven_groups: Annotated[float, Field(ge=0, le=2)] = 0.0
+    """0 rolls out every task of a batch equally often; 1 splits as many rollouts in proportion to the
+    predicted standard deviation of the rewards, 0.5 by its root."""
 
     @field_validator("scheduler")
     @classmethod

@@ -30,6 +30,7 @@ def evaluate(
     model: str,
     suites: Annotated[list[str], Field(min_length=1)],
     out: str = "",
+    replace: bool = False,
     settings: Settings | None = None,
 ) -> dict[str, Any]:
     """Judge a model on benchmarks. What is not given comes from `params.yaml`.
@@ -38,6 +39,7 @@ def evaluate(
         model: A Hugging Face directory.
         suites: Names of suites.
         out: Where results go; `<suites.results_directory>/<model's name>` if empty.
+        replace: Discard results of another evaluation found there.
         settings: Any settings, in the blocks of `params.yaml`.
     """
     unknown = sorted(set(suites) - set(SUITES))
@@ -48,7 +50,7 @@ def evaluate(
     path = Path(out or Path(resolved.suites.results_directory) / Path(model).name).absolute()
     with open_evaluation(resolved, Path(model), path):
         for suite in dict.fromkeys(suites):
-            evaluate_suite(str(path), suite)
+            evaluate_suite(str(path), suite, replace)
         return report_evaluation(str(path))
 
 

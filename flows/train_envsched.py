@@ -57,6 +57,7 @@ def train_envsched(
     seed: Annotated[int, Field(ge=0)] | None = None,
     model: str | None = None,
     scheduler: str | None = None,
+    export: str = "",
     settings: Settings | None = None,
 ) -> dict[str, Any]:
     """Train a policy. What is not given comes from `params.yaml`.
@@ -67,6 +68,7 @@ def train_envsched(
         seed: Of everything random, `train.seed`.
         model: The policy's model, `policy.model`.
         scheduler: Which tasks to roll out next, `schedule.scheduler`.
+        export: Folder for the trained model.
         settings: Any settings, in the blocks of `params.yaml`.
     """
     resolved = _resolve(run, steps, seed, model, scheduler, settings)
@@ -89,7 +91,7 @@ def train_envsched(
             if _evaluates(resolved, step):
                 evaluate_policy(name, step)
             record_step(name, step, started)
-        return report(name)
+        return report(name, export)
 
 
 def main(parameters: dict[str, Any]) -> None:

@@ -12,13 +12,16 @@ from tasks.evaluation import Evaluation, evaluation
 
 
 @task(name="evaluate-suite", cache_policy=NO_CACHE)
-def evaluate_suite(path: str, name: str) -> dict[str, Any]:
-    """Play what is not there yet of the suite `name`; its summary."""
+def evaluate_suite(path: str, name: str, replace: bool = False) -> dict[str, Any]:
+    """Play what is not there yet of the suite `name`; its summary.
+
+    ResultsError where the results of another evaluation are in its place, unless they are to be replaced.
+    """
     live = evaluation(path)
     with live.progress.stage(f"suite {name}", keep=True):
         suite = load_suite(name, live.settings)
     directory = live.path / name
-    claim(directory, live.identity(suite))
+    claim(directory, live.identity(suite), replace)
     trials = live.settings.suites.trials
     wanted = {
         subset: missing(nodes, trials, directory / f"{subset}.jsonl")

@@ -1,11 +1,13 @@
 """Stage: say what the run achieved, and close the tracking."""
 
+from pathlib import Path
 from typing import Any
 
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 from rich.table import Table
 
+from envsched.evaluation.export import export_policy
 from envsched.reports.alerts import alert_names, describe
 from tasks.session import Session, session
 
@@ -13,8 +15,8 @@ SPLITS = {"heldout": "held-out tasks", "heldout_environments": "held-out environ
 
 
 @task(name="report", cache_policy=NO_CACHE)
-def report(run: str) -> dict[str, Any]:
-    """Print the table at the end; the same numbers as data."""
+def report(run: str, export: str = "") -> dict[str, Any]:
+    """Print the table at the end, and copy the model to the folder `export` if given; the numbers as data."""
     live = session(run)
     last = live.run.last_step or 0
     steps = [live.run.metrics(step) for step in range(last + 1)]
@@ -23,6 +25,8 @@ def report(run: str) -> dict[str, Any]:
     live.progress.console.print(_table(live, summary))
     for alert in live.scheduler.alerts():
         live.progress.line(f"alert: {describe(alert)}")
+    if export:
+        live.progress.line(f"model:        {export_policy(live.path, Path(export))}")
     live.progress.line(f"look at it:   mlflow ui --backend-store-uri {live.tracker.uri}")
     arguments = f"--run {live.path.name} -S train.steps={2 * live.settings.train.steps}"
     live.progress.line(f'go on:        make train ARGS="{arguments}"')

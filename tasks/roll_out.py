@@ -37,7 +37,8 @@ def roll_out(run: str, step: int) -> Path:
     for number in range(live.scheduler.rounds):
         if number > 0 and not _draw_more(live, size - len(kept), step):
             break
-        played = play(live, live.batch.keys[len(groups) :], step)
+        sizes = live.scheduler.group_sizes(live.batch)
+        played = play(live, live.batch.keys[len(groups) :], sizes[len(groups) :], step)
         groups += played
         latest = _tell(live, step, groups, len(played))
         observed += latest
@@ -50,18 +51,18 @@ def roll_out(run: str, step: int) -> Path:
     return live.run.rollouts(step)
 
 
-def play(live: Session, keys: Sequence[str], step: int) -> list[Group]:
+def play(live: Session, keys: Sequence[str], sizes: Sequence[int], step: int) -> list[Group]:
     """A group of each task. A dead engine is replaced once; EngineError when it dies again."""
-    train = live.settings.train
+    seed = live.settings.train.seed
     nodes = [live.registry.node(key) for key in keys]
     sampling = live.sampling(live.settings.rollouts.temperature)
-    with live.progress.stage("rollouts", len(nodes) * train.group_size) as advance:
+    with live.progress.stage("rollouts", sum(sizes)) as advance:
         try:
-            groups = live.collector.collect(nodes, train.group_size, sampling, train.seed, step, advance)
+            groups = live.collector.collect(nodes, sizes, sampling, seed, step, advance)
         except EngineError as error:
             live.progress.line(f"the engine died and is started again: {error}")
             live.restart_engine()
-            groups = live.collector.collect(nodes, train.group_size, sampling, train.seed, step, advance)
+            groups = live.collector.collect(nodes, sizes, sampling, seed, step, advance)
     for name, seconds in live.collector.timings.metrics().items():
         live.add(name, seconds)
     return groups

@@ -29,6 +29,7 @@ ARMS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "envsched:no_penalty": ("envsched", {"schedule": {"similarity_penalty": 0}}),
     "envsched:no_own_evidence": ("envsched", {"variance": {"own_evidence": False}}),
     "envsched:cost_aware": ("envsched", {"schedule": {"cost_aware": True}}),
+    "envsched:uneven_groups": ("envsched", {"schedule": {"uneven_groups": 1}}),
     "envsched:proportional": ("envsched", {"schedule": {"temperature": 1}}),
 }
 """Variants: name to the scheduler's name and its options, as JSON data; an option named as one of BLOCKS is a

@@ -109,8 +109,9 @@ class _Simulation:
             if not missing:
                 break
             with self._stopwatch():
-                keys = self.scheduler.next_batch(missing, step).keys
-            groups = self.world.roll_out(keys, step, self.group_size)
+                batch = self.scheduler.next_batch(missing, step)
+                sizes = self.scheduler.group_sizes(batch)
+            groups = self.world.roll_out(batch.keys, step, sizes)
             rolled_out += groups
             late = [group for group in groups if group.observed_step > step]
             for group in late:
@@ -137,7 +138,7 @@ class _Simulation:
         self._visits.update(group.key for group in rolled_out)
         environments = Counter(key_environment(group.key) for group in rolled_out)
         before = course.rollouts[-1] if course.rollouts else 0
-        course.rollouts.append(before + len(rolled_out) * self.group_size)
+        course.rollouts.append(before + sum(len(group.rewards) for group in rolled_out))
         course.informative.append(informative_share(rolled_out))
         course.trained.append(trained)
         course.top_share.append(max(environments.values()) / len(rolled_out))

@@ -31,19 +31,23 @@ POLICY_STEP = -2
 """Part of the seeds: evaluations draw what no step of training draws."""
 
 
-def claim(directory: Path, identity: dict[str, Any]) -> None:
+def claim(directory: Path, identity: dict[str, Any], replace: bool = False) -> None:
     """Make `directory` the place of this evaluation, or go on with it.
 
-    ResultsError where it holds another one: each difference with what was found and what was expected.
+    Results of another evaluation found there are deleted with `replace`; else ResultsError tells each
+    difference, what was found and what was expected.
     """
     path = directory / IDENTITY
     if path.exists():
         found = json.loads(path.read_text())
         names = sorted(name for name in found | identity if found.get(name) != identity.get(name))
-        if names:
+        if names and replace:
+            for file in directory.glob("*.jsonl"):
+                file.unlink()
+        elif names:
             lines = [f"  {name}: there {found.get(name)!r}, now {identity.get(name)!r}" for name in names]
             raise ResultsError(
-                f"{directory}: holds the results of another evaluation; give another --out or delete it:\n"
+                f"{directory}: holds the results of another evaluation; give another --out, or --replace:\n"
                 + "\n".join(lines)
             )
     write_json(path, identity)

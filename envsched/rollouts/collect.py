@@ -79,19 +79,23 @@ class Collector:
     def collect(
         self,
         nodes: Sequence[Node],
-        group_size: int,
+        group_size: int | Sequence[int],
         sampling: Sampling,
         seed: int,
         step: int,
         progress: Callable[[int], object] = lambda done: None,
     ) -> list[Group]:
-        """`group_size` rollouts of every node, in the order of `nodes`.
+        """`group_size` rollouts of every node, in the order of `nodes`; a number for each if there are many.
 
         Everything random follows from (`seed`, `step`, key, sample, turn). `progress` is told how many
         rollouts have ended since it was last called.
         """
         version = self.engine.version
-        groups = [Group(n.key, [Rollout(n.key, s, version) for s in range(group_size)]) for n in nodes]
+        sizes = [group_size] * len(nodes) if isinstance(group_size, int) else group_size
+        groups = [
+            Group(node.key, [Rollout(node.key, sample, version) for sample in range(size)])
+            for node, size in zip(nodes, sizes, strict=True)
+        ]
         pairs = [(n, rollout) for n, group in zip(nodes, groups, strict=True) for rollout in group.rollouts]
         self.play(pairs, sampling, seed, step, lambda ended: progress(len(ended)))
         return groups

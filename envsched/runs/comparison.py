@@ -14,6 +14,8 @@ CHANGEABLE = (
     "train.keep_rollouts",
     "train.runs_directory",
     "evaluate",
+    "suites",
+    "user",
     "tracking",
 )
 """Settings, or blocks of them, that may differ when a run is continued."""

@@ -23,6 +23,7 @@ from envsched.history.outcome import GroupOutcome
 from envsched.history.statistics import NodeStatistics, NodeTable
 from envsched.scheduling.baselines.uniform import generator
 from envsched.scheduling.coverage import coverage, interaction_patterns
+from envsched.scheduling.group_sizes import group_sizes
 from envsched.scheduling.quotas import quotas
 from envsched.scheduling.scheduler import Batch, Prediction, ScheduledTask, Scheduler
 from envsched.scheduling.select import Choice, Selection
@@ -70,6 +71,12 @@ class Predictive(Scheduler):
         row = {key: index for index, key in enumerate(self.statistics.keys)}
         self.order = np.array([row[key] for key in self.keys], dtype=np.int64)
         self._table = None
+
+    def group_sizes(self, batch: Batch) -> list[int]:
+        """Rollouts of each task of a batch, by its predicted standard deviation if groups may be uneven."""
+        variances = [float(task.context["predicted_variance"]) for task in batch.tasks]
+        deviations = [math.sqrt(max(variance, 0.0)) for variance in variances]
+        return group_sizes(deviations, self.group_size, self.settings.uneven_groups)
 
     def observe(self, groups: Sequence[GroupOutcome]) -> None:
         """Take in finished groups, in any order, also late ones."""

@@ -110,6 +110,10 @@ class Scheduler(ABC):
         Within one step no node is given twice, also over several calls (only where `rounds` is above 1).
         """
 
+    def group_sizes(self, batch: Batch) -> list[int]:
+        """Rollouts of each task of a batch; in all, `group_size` for each."""
+        return [self.group_size] * len(batch.tasks)
+
     def observe(self, groups: Sequence[GroupOutcome]) -> None:  # noqa: B027 - a hook, some baselines need none
         """Take in finished groups, in any order, also late ones."""
 

@@ -21,8 +21,8 @@ HELDOUT_ENVIRONMENTS = 4
 """Further environments, at most one a family, that are held out whole."""
 TASKS = {"train": 75, "heldout": 15, "heldout_environment": 30}
 """Tasks an environment, by split."""
-LENGTHS = (1, 2, 3, 4, 5, 6)
-"""Tool calls of a task; all equally frequent."""
+LENGTHS = (1, 2, 3, 4, 2, 1, 5, 3, 2, 6, 1, 4, 3, 2, 1, 5, 2, 3, 4, 6)
+"""Tool calls of a task, in turn: short ones are more frequent, so that there is something to begin with."""
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from typing import Any
 
 from envsched.environments.synthetic import Suite, generate
 from envsched.environments.synthetic.play import create, play, score
+from envsched.environments.synthetic.suite import LENGTHS
 from envsched.environments.synthetic.words import ANIMALS, COLORS, DAYS, FOODS, PEOPLE, PLACES, THINGS, TOPICS
 
 WORD_BUDGET = 520
@@ -58,7 +59,7 @@ def test_counts_and_lengths(suite: Suite) -> None:
     assert len({record["env_id"].rsplit("_", 1)[0] for record in suite.environments}) == 8
     for split, tasks in (("train", 2400), ("heldout", 480), ("heldout_environment", 120)):
         lengths = Counter(len(s["expert"]) for s in suite.scenarios if s["split"] == split)
-        assert lengths == dict.fromkeys(range(1, 7), tasks // 6)
+        assert lengths == {n: LENGTHS.count(n) * tasks // len(LENGTHS) for n in range(1, 7)}
     checks = Counter(len(scenario["checklist_with_func"]) for scenario in suite.scenarios)
     assert set(checks) == {2, 3, 4}
     assert all(5 <= len(record["tools"]) <= 8 for record in suite.environments)
