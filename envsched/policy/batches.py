@@ -29,8 +29,6 @@ class MicroBatch:
 
     input_ids: torch.Tensor
     """int64 [B, T], padded on the right with 0."""
-    attention_mask: torch.Tensor
-    """int64 [B, T]."""
     predicts: torch.Tensor
     """bool [B, T]: the next token was generated."""
     targets: torch.Tensor
@@ -84,12 +82,10 @@ def collate(chosen: Sequence[Sample], device: torch.device) -> MicroBatch:
     chosen = chosen or [Sample([0, 0], [False, True], [0.0, 0.0], advantage=0.0)]
     width = max(len(s.token_ids) for s in chosen)
     input_ids = torch.zeros(len(chosen), width, dtype=torch.long)
-    mask = torch.zeros(len(chosen), width, dtype=torch.long)
     predicts = torch.zeros(len(chosen), width, dtype=torch.bool)
     for row, sample in enumerate(chosen):
         length = len(sample.token_ids)
         input_ids[row, :length] = torch.tensor(sample.token_ids)
-        mask[row, :length] = 1
         predicts[row, : length - 1] = torch.tensor(sample.generated[1:])
     # The first token has nothing before it that could predict it.
     tokens = [(s, i) for s in chosen for i, g in enumerate(s.generated) if g and i > 0]
@@ -98,7 +94,6 @@ def collate(chosen: Sequence[Sample], device: torch.device) -> MicroBatch:
     advantages = [s.advantage for s, _ in tokens]
     return MicroBatch(
         input_ids.to(device),
-        mask.to(device),
         predicts.to(device),
         torch.tensor(targets, dtype=torch.long, device=device),
         torch.tensor(engine, dtype=torch.float32, device=device),

@@ -7,6 +7,8 @@ begin alike are read once.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -33,6 +35,10 @@ READ_TOKENS = 4096
 """Most prompt tokens in one forward pass, unless a single prompt is longer: bounds memory."""
 WORTH_WAITING = 16
 """A prompt waits a step for another's keys and values if they save it this many tokens."""
+
+WORTH_SHARING = 1_000_000_000
+"""A pass of fewer multiplications (tokens times parameters) takes longer with several threads than with one:
+waking them costs more than they save."""
 
 ATTENTION = "envsched_slots"
 AttentionInterface.register(ATTENTION, slot_attention)
@@ -65,6 +71,7 @@ class TransformersEngine:
     def __init__(self, settings: RolloutSettings, directory: Path, version: int) -> None:
         check_version(directory, version)
         self._model = _load_model(directory, settings.precision)
+        self._parameters = self._model.num_parameters()
         self._cache = _new_cache(self._model, settings.concurrency, settings.context_tokens)
         self._context = settings.context_tokens
         self._queue: deque[_Request] = deque()
@@ -154,13 +161,14 @@ class TransformersEngine:
         """The next token of every running request and its log-probability."""
         layout = lay_out(self._cache, len(running))
         self.tokens_read += len(layout.ids)
-        logits = self._model(
-            input_ids=layout.ids[None],
-            position_ids=layout.positions[None],
-            use_cache=False,
-            logits_to_keep=layout.last,
-            layout=layout,
-        ).logits[0]
+        with _threads(len(layout.ids) * self._parameters):
+            logits = self._model(
+                input_ids=layout.ids[None],
+                position_ids=layout.positions[None],
+                use_cache=False,
+                logits_to_keep=layout.last,
+                layout=layout,
+            ).logits[0]
         if logits.isnan().any():
             raise EngineError(f"policy version {self.version} gives logits that are not numbers")
         drawn = uniforms(
@@ -171,6 +179,18 @@ class TransformersEngine:
         columns = torch.from_numpy(np.array(options, np.float64)).to(logits.device)
         tokens, logprobs = draw(logits, *columns)
         return tokens.cpu().numpy(), logprobs.cpu().numpy()
+
+
+@contextmanager
+def _threads(products: int) -> Iterator[None]:
+    """One thread inside for a pass of few multiplications; else as many as before."""
+    before = torch.get_num_threads()
+    if products < WORTH_SHARING:
+        torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def _load_model(directory: Path, precision: str) -> PreTrainedModel:
