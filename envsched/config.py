@@ -289,7 +289,7 @@ class SuiteSettings(Block):
 class EvaluateSettings(Block):
     """Held-out evaluation during training."""
 
-    every: Annotated[int, Field(ge=0)] = 48
+    every: Annotated[int, Field(ge=0)] = 40
     """Steps between evaluations; 0 evaluates only before the first step and after the last."""
     tasks: Annotated[int, Field(ge=0)] = 480
     """Held-out tasks, drawn evenly over environments; 0 turns evaluation off."""
@@ -302,9 +302,9 @@ class EvaluateSettings(Block):
 class TrainSettings(Block):
     """The training loop."""
 
-    steps: Positive = 96
+    steps: Positive = 120
     """Policy updates."""
-    batch_size: Positive = 12
+    batch_size: Positive = 16
     """Tasks a step."""
     group_size: Annotated[int, Field(ge=2)] = 8
     """Rollouts a task."""
