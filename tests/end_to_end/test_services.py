@@ -104,6 +104,14 @@ def test_the_full_name_creates_a_run(services):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.parametrize(("suites", "fault"), [('["synthetic"]', ""), ("[]", "suites"), ("7", "suites")])
+def test_evaluations_are_deployed_too(services, suites, fault):
+    parameters = ["--param", "model=nowhere", "--param", f"suites={suites}"]
+    done = services.prefect("deployment", "run", "evaluate", "--start-in", "1 day", *parameters)
+    assert (done.returncode != 0) == bool(fault), done.stdout + done.stderr
+    assert fault in done.stdout + done.stderr
+
+
 def test_the_deployment_trains(services):
     run = "train-envsched"
     parameters = {"run": run, "steps": 1, "settings": SMALL}
