@@ -12,7 +12,7 @@ from envsched import cli
 ROOT = Path(__file__).parents[1]
 ENVSCALER = ROOT.parent / "shared" / "data" / "envscaler"
 SOURCES = [
-    pytest.param(["-S", "environments.limit=64"], "fleet_1-task_16#", id="synthetic"),
+    pytest.param(["-S", "environments.limit=64"], "fleet_1-task_47#", id="synthetic"),
     pytest.param(
         ["--source", "envscaler", "-S", f"environments.path={ENVSCALER}"],
         "env_143_rl-task_4#",

