@@ -19,7 +19,8 @@ table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 th, td { padding: .3rem .8rem; text-align: right; border-bottom: 1px solid #ddd; white-space: nowrap; }
 th:first-child, td:first-child { text-align: left; }
 tr.mean td { font-weight: 600; border-bottom: 2px solid #bbb; }
-small, .none { color: #777; font-weight: normal; } svg { max-width: 100%; height: auto; }
+small, .none { color: #777; font-weight: normal; } small { display: block; }
+td.none { white-space: normal; max-width: 9rem; } svg { max-width: 100%; height: auto; }
 .scroll { overflow-x: auto; }
 """
 
@@ -42,9 +43,7 @@ def page(models: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _table(models: Sequence[Mapping[str, Any]], suites: Sequence[str]) -> str:
-    head = "".join(
-        f"<th>{html.escape(model['name'])}<br><small>{_about(model)}</small></th>" for model in models
-    )
+    head = "".join(f"<th>{html.escape(model['name'])}<small>{_about(model)}</small></th>" for model in models)
     lines = [f"<div class='scroll'><table><tr><th>suite</th>{head}</tr>"]
     for suite in suites:
         present = {s for model in models for s in model["suites"].get(suite, {}).get("subsets", {})}
@@ -89,6 +88,7 @@ def _chart(models: Sequence[Mapping[str, Any]], suite: str) -> str:
     subsets = [s for s in SUITES[suite].subsets if any(_has(model, suite, s) for model in models)]
     figure = Figure(figsize=(3.6 * len(subsets) + 1.2, 3.2), layout="constrained")
     panels = figure.subplots(1, len(subsets), sharey=True, squeeze=False)[0]
+    ticks = sorted({round(model["model"]["params_b"] * 1e3, 2) for model in models})
     schedulers = sorted({str(model["model"]["scheduler"]) for model in models})
     for panel, subset in zip(panels, subsets, strict=True):
         for number, scheduler in enumerate(schedulers):
@@ -101,6 +101,8 @@ def _chart(models: Sequence[Mapping[str, Any]], suite: str) -> str:
             label = scheduler or "not trained here"
             panel.errorbar(sizes, middle, yerr=[below, above], marker="o", capsize=3, label=label)
         panel.set_xscale("log")
+        panel.set_xticks(ticks, [f"{size:.2g}" for size in ticks])
+        panel.minorticks_off()
         panel.set_title(subset, fontsize=10)
         panel.set_xlabel("parameters, millions")
         panel.grid(alpha=0.3)
