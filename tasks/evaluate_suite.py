@@ -7,7 +7,8 @@ from prefect.cache_policies import NO_CACHE
 
 from envsched.evaluation.runner import claim, missing, play, summary_of
 from envsched.evaluation.suites import LoadedSuite, load_suite
-from envsched.evaluation.summary import suite_summary
+from envsched.evaluation.summary import read_summary, suite_summary
+from envsched.evaluation.user import EndpointUser
 from tasks.evaluation import Evaluation, evaluation
 
 
@@ -29,19 +30,23 @@ def evaluate_suite(path: str, name: str, replace: bool = False) -> dict[str, Any
         if nodes
     }
     live.played[name] = sum(len(pairs) for pairs in wanted.values())
+    begun = live.played[name] < trials * sum(len(nodes) for nodes in suite.subsets.values())
+    spent = read_summary(live.path)["suites"].get(name, {}).get("user", {}) if begun else {}
     if live.played[name]:
-        _play(live, suite, wanted)
+        spent = _add(spent, _play(live, suite, wanted))
     parts = {
         subset: summary_of(nodes, trials, directory / f"{subset}.jsonl")
         for subset, nodes in suite.subsets.items()
         if nodes
     }
-    summary = suite_summary(suite.version, parts, live.settings.suites.tasks is None, _spent(live, suite))
+    extra = {"user": spent} if suite.has_user else {}
+    summary = suite_summary(suite.version, parts, live.settings.suites.tasks is None, extra)
     live.suites[name] = summary
     return summary
 
 
-def _play(live: Evaluation, suite: LoadedSuite, wanted: dict[str, list[Any]]) -> None:
+def _play(live: Evaluation, suite: LoadedSuite, wanted: dict[str, list[Any]]) -> dict[str, float]:
+    """Play these rollouts; what their simulated users have cost."""
     with live.collector(suite) as collector:
         for subset, pairs in wanted.items():
             total = len(suite.subsets[subset]) * live.settings.suites.trials
@@ -49,19 +54,9 @@ def _play(live: Evaluation, suite: LoadedSuite, wanted: dict[str, list[Any]]) ->
             with live.progress.stage(f"{suite.name} {subset}", total, keep=True) as advance:
                 advance(total - len(pairs))  # what an earlier call did
                 play(collector, pairs, live.sampling, live.settings.suites.seed, file, advance)
+        return collector.user.spent() if isinstance(collector.user, EndpointUser) else {}
 
 
-def _spent(live: Evaluation, suite: LoadedSuite) -> dict[str, Any]:
-    """What the simulated users have cost in this call."""
-    if not suite.has_user or not live.played[suite.name]:
-        return {}
-    user = live.user
-    return {
-        "user": {
-            "model": live.settings.user.model,
-            "replies": user.asked,
-            "prompt_tokens": user.prompt_tokens,
-            "reply_tokens": user.reply_tokens,
-            "cost": user.cost,
-        }
-    }
+def _add(before: dict[str, float], now: dict[str, float]) -> dict[str, float]:
+    """What was paid in earlier calls and in this one."""
+    return {name: before.get(name, 0) + value for name, value in now.items()}

@@ -54,11 +54,6 @@ class Evaluation:
         tokenizer = AutoTokenizer.from_pretrained(self.card.directory)
         return Chat(tokenizer, "json" if tool_format == "auto" else tool_format)
 
-    @cached_property
-    def user(self) -> EndpointUser:
-        """Who plays simulated users."""
-        return self.stack.enter_context(EndpointUser(self.settings.user))
-
     @property
     def sampling(self) -> Sampling:
         """How assistant messages are drawn."""
@@ -67,7 +62,7 @@ class Evaluation:
 
     @contextmanager
     def collector(self, suite: LoadedSuite) -> Iterator[Collector]:
-        """What plays the tasks of one suite."""
+        """What plays the tasks of one suite, with a user of its own that counts what the suite costs."""
         if suite.has_user and self.settings.user.endpoint is None:
             raise SettingsError(
                 f"user.endpoint: found null; the suite {suite.name} has simulated users: give the base URL "
@@ -75,8 +70,9 @@ class Evaluation:
             )
         rollouts = self.settings.rollouts
         limits = Limits(self.settings.suites.max_turns, rollouts.context_tokens, rollouts.concurrency)
-        with EpisodePool(suite.environments) as pool:
-            user = self.user if suite.has_user else None
+        with ExitStack() as stack:
+            pool = stack.enter_context(EpisodePool(suite.environments))
+            user = stack.enter_context(EndpointUser(self.settings.user)) if suite.has_user else None
             yield Collector(self.engine, self.chat, pool, limits, user)
 
     def identity(self, suite: LoadedSuite) -> dict[str, Any]:

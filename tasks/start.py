@@ -8,6 +8,7 @@ from transformers import AutoTokenizer
 
 from envsched.environments.pool import EpisodePool
 from envsched.evaluation.model import count_parameters
+from envsched.evaluation.user import EndpointUser
 from envsched.graph.profile import profiles
 from envsched.history.store import read_history
 from envsched.policy.prepare import tool_format
@@ -39,7 +40,9 @@ def start_engines(run: str) -> int:
         chat = Chat(AutoTokenizer.from_pretrained(live.policy), tool_format(settings))
         rollouts = settings.rollouts
         limits = Limits(rollouts.max_turns, rollouts.context_tokens, rollouts.concurrency)
-        live.collector = Collector(engine, chat, pool, limits)
+        asked = settings.user.endpoint is not None
+        user = live.stack.enter_context(EndpointUser(settings.user)) if asked else None
+        live.collector = Collector(engine, chat, pool, limits, user)
     _start_scheduler(live)
     if version:
         live.trainer.load(live.run.policy(version))

@@ -81,6 +81,15 @@ class EndpointUser:
         read, written = self.settings.prompt_price, self.settings.reply_price
         return (self.prompt_tokens * read + self.reply_tokens * written) * PER_MILLION
 
+    def spent(self) -> dict[str, float]:
+        """What was paid so far: replies, tokens, cost."""
+        return {
+            "replies": self.asked,
+            "prompt_tokens": self.prompt_tokens,
+            "reply_tokens": self.reply_tokens,
+            "cost": self.cost,
+        }
+
     def reply(self, prompt: str, turns: Sequence[Turn], seed: int) -> str:
         """The model's reply as the user of `prompt`. UserError when the endpoint gave none in all retries."""
         question = {

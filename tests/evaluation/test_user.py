@@ -117,8 +117,9 @@ def test_no_question_is_paid_twice(tmp_path: Path) -> None:
         with EndpointUser(options) as user:
             assert [user.reply("p", TURNS, 0) for _ in range(2)] == ["Yes.", "Yes."]
             assert user.reply("p", TURNS, 1) == "No."
-            assert (user.asked, user.prompt_tokens, user.reply_tokens) == (2, 2000, 20)
-            assert user.cost == pytest.approx((2000 * 2 + 20 * 8) / 1e6)
+            cost = pytest.approx((2000 * 2 + 20 * 8) / 1e6)
+            spent = {"replies": 2, "prompt_tokens": 2000, "reply_tokens": 20, "cost": cost}
+            assert user.spent() == spent
         with EndpointUser(options) as again:
             assert again.reply("p", TURNS, 0) == "Yes."
             assert (again.asked, again.cost) == (0, 0)
