@@ -228,7 +228,7 @@ def compare(
     ),
     to: Annotated[Path | None, typer.Option(help="Folder for the comparison; by default the same.")] = None,
 ) -> None:
-    """Put evaluated models side by side: comparison.json, comparison.csv and comparison.html."""
+    """Put evaluated models side by side: comparison.json and comparison.csv."""
     from envsched.evaluation.comparison import gather, write_comparison
     from envsched.evaluation.results import ResultsError
 
@@ -238,6 +238,35 @@ def compare(
         _fail(f"{results}: {error}")
     for file in write_comparison(models, to or results):
         typer.echo(file)
+
+
+@app.command()
+def report(
+    runs: Annotated[
+        list[str] | None,
+        typer.Argument(help="Runs by name, or directories of runs or exported models; by default all runs."),
+    ] = None,
+    results: Annotated[Path, typer.Option(help="Folder with the results of evaluations.")] = Path("results"),
+    to: Annotated[Path, typer.Option(help="The page.")] = Path("report.html"),
+    params: Params = Path("params.yaml"),
+) -> None:
+    """Make one HTML page: scores by model size, learning curves, predictions, coverage, batches."""
+    from envsched.config import load_settings
+    from envsched.evaluation.comparison import find
+    from envsched.files import write_bytes
+    from envsched.reports.page import page
+    from envsched.runs import RunError
+    from envsched.runs.record import find_records
+
+    try:
+        records = find_records(Path(load_settings(params).train.runs_directory), runs or [])
+    except RunError as error:
+        _fail(str(error))
+    models = find(results.iterdir() if results.is_dir() else [])
+    if not records and not models:
+        _fail(f"found no run, and no results in {results}; train or evaluate a model first")
+    write_bytes(to, page(records, models).encode())
+    typer.echo(to)
 
 
 def _run_flow(name: str, parameters: Mapping[str, object]) -> NoReturn:

@@ -50,6 +50,35 @@ def scheduler(
 
 
 @app.command()
+def predictions(
+    worlds: Annotated[
+        str, typer.Option(help="Simulated worlds, comma-separated, or all.")
+    ] = "mixed,environment,topology,text",
+    arms: Annotated[str, typer.Option(help="Schedulers that predict, comma-separated.")] = "",
+    seeds: Annotated[str, typer.Option(help="Like 5-14 or 1,2,7.")] = "5-14",
+    steps: Annotated[int, typer.Option(min=1, help="Steps watched.")] = 20,
+    batch_size: Annotated[int, typer.Option(min=1, help="Tasks a step.")] = 64,
+    workers: Annotated[int, typer.Option(min=0, help="Processes; 0 for one a core.")] = 0,
+    out: Annotated[Path, typer.Option(help="Folder for the table.")] = Path("build/bench"),
+) -> None:
+    """Compare predictions for tasks never rolled out; all predictors watch the same uniform selection."""
+    from envsched.benchmarks.arms import find_arm
+    from envsched.benchmarks.predictions import PREDICTING, compare, write_forecasts
+    from envsched.benchmarks.worlds import make_world
+
+    try:
+        chosen = _names(arms, "arms") if arms else list(PREDICTING)
+        found = _names(worlds, "worlds"), [find_arm(name).name for name in chosen], _seeds(seeds)
+        for world in found[0]:
+            make_world(world, 0)
+    except ValueError as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(2) from None
+    forecasts = compare(*found, steps, batch_size, workers or os.cpu_count() or 1)
+    typer.echo(write_forecasts(forecasts, steps, out))
+
+
+@app.command()
 def replay(
     run: Annotated[Path, typer.Argument(help="Run directory with a history.")],
     arms: Annotated[str, typer.Option(help="Schedulers that predict, comma-separated.")],

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-from envsched.benchmarks.measures import Floats, calibration_error, log_loss, spearman
 from envsched.graph.profile import NodeProfile, profiles
 from envsched.history.outcome import GroupOutcome
+from envsched.measures import Floats, calibration_error, log_loss, spearman
 from envsched.scheduling.scheduler import Prediction, Scheduler
 
 
@@ -71,6 +71,7 @@ def replay(scheduler: Scheduler, groups: Iterable[GroupOutcome]) -> Forecasts:
         scheduler.observe(known)
         seen += known
         if seen:
+            scheduler.fit_variance(step)
             prediction = scheduler.predict(step)
             if prediction is None:
                 raise ValueError(f"{type(scheduler).__name__}: found no predictions; expected some to judge")

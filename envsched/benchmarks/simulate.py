@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from envsched.benchmarks.measures import spearman
 from envsched.benchmarks.world import World
 from envsched.environments.spec import key_environment
 from envsched.history.outcome import GroupOutcome, informative_share
+from envsched.measures import spearman
 from envsched.scheduling.scheduler import Alert, Scheduler
 
 SCORED_STEPS = (5, 10, 20, 40, 80)

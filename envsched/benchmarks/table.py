@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from envsched.benchmarks.cells import GROUP_SIZE
-from envsched.benchmarks.measures import Estimate, Floats, estimate, level_at, reached, smooth
 from envsched.benchmarks.simulate import Course
+from envsched.measures import Estimate, Floats, estimate, level_at, reached, smooth
 
 Courses = Mapping[int, Course]
 """Course by seed."""

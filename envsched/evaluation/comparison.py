@@ -1,4 +1,4 @@
-"""All evaluated models side by side: `comparison.json`, a table for plots, and a page to read."""
+"""All evaluated models side by side: `comparison.json`, and a table for plots."""
 
 from __future__ import annotations
 
@@ -20,13 +20,19 @@ COLUMNS = ("name", "model", "params_b", "scheduler", "step", "suite", "subset", 
 
 def gather(directories: Iterable[Path]) -> list[dict[str, Any]]:
     """Summaries found in these results directories, small models first; ResultsError if there is none."""
+    found = find(directories)
+    if not found:
+        raise ResultsError("found no summary.json; expected results of `envsched evaluate`")
+    return found
+
+
+def find(directories: Iterable[Path]) -> list[dict[str, Any]]:
+    """Summaries found in these results directories, small models first."""
     found = []
     for directory in sorted(directories):
         file = directory / SUMMARY
         if file.is_file():
             found.append({"name": directory.name, **json.loads(file.read_text())})
-    if not found:
-        raise ResultsError("found no summary.json; expected results of `envsched evaluate`")
     return sorted(found, key=lambda one: (one["model"]["params_b"], one["model"]["scheduler"], one["name"]))
 
 
@@ -67,18 +73,15 @@ def rows(models: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def write_comparison(models: Sequence[Mapping[str, Any]], directory: Path) -> list[Path]:
-    """Write `comparison.json`, `comparison.csv` and `comparison.html`; the files."""
-    from envsched.reports.comparison import page
-
+    """Write `comparison.json` and `comparison.csv`; the files."""
     directory.mkdir(parents=True, exist_ok=True)
-    files = [directory / f"comparison.{suffix}" for suffix in ("json", "csv", "html")]
+    files = [directory / f"comparison.{suffix}" for suffix in ("json", "csv")]
     write_json(files[0], comparison(models))
     text = io.StringIO()
     writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows(models))
     write_bytes(files[1], text.getvalue().encode())
-    write_bytes(files[2], page(models).encode())
     return files
 
 

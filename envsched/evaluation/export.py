@@ -14,13 +14,14 @@ from envsched.policy.prepare import tool_format
 from envsched.policy.weights import publishing
 from envsched.runs.error import RunError
 from envsched.runs.manifest import manifest_steps
+from envsched.runs.record import RECORD, copy_record
 
 OPTIMIZER = "optimizer"
 """Prefix of what only training needs."""
 
 
 def export_policy(run: Path, directory: Path) -> Path:
-    """Copy weights and tokenizer of the run's last complete step to `directory`, which is replaced.
+    """Copy the last step's weights, the tokenizer and the run's record to `directory`, which is replaced.
 
     RunError where the run has no complete step.
     """
@@ -33,6 +34,7 @@ def export_policy(run: Path, directory: Path) -> Path:
             if file.is_file() and (file.suffix in {".safetensors", ".json", ".jinja", ".txt", ".model"}):
                 shutil.copy2(file, temporary / file.name)
         write_json(temporary / CARD, _card(run, steps[-1]))
+        copy_record(run, temporary / RECORD)
     return directory
 
 

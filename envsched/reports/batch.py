@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from envsched.benchmarks.measures import calibration_error, log_loss, spearman
 from envsched.environments.spec import key_environment
 from envsched.history.outcome import GroupOutcome
+from envsched.measures import calibration_error, log_loss, spearman
 from envsched.scheduling.scheduler import Batch, Scheduler
 
 PREDICTED = ("predicted_mean", "predicted_variance", "predicted_informative")

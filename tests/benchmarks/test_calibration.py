@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from envsched.benchmarks.measures import ranks, smooth, spearman
 from envsched.benchmarks.simulate import Course, simulate
 from envsched.benchmarks.worlds import make_world
 from envsched.graph.profile import NodeProfile, words
+from envsched.measures import ranks, smooth, spearman
 from envsched.scheduling.baselines.oracle import Oracle
 from envsched.scheduling.baselines.uniform import Uniform
 

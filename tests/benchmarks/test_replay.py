@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 
 from envsched.benchmarks.replay import Forecasts, read_run, replay
+from envsched.benchmarks.worlds import make_world
 from envsched.config import EnvironmentSettings
 from envsched.graph.profile import NodeProfile
 from envsched.history.outcome import GroupOutcome
 from envsched.history.store import write_outcomes
 from envsched.rollouts.rollout import Group, Rollout
 from envsched.scheduling.baselines.uniform import Uniform
+from envsched.scheduling.envsched import EnvSched
 from envsched.scheduling.scheduler import Prediction
 
 NODES = [NodeProfile(f"a/{letter}") for letter in "pqrs"]
@@ -71,6 +73,23 @@ def test_each_step_is_predicted_from_earlier_outcomes_only() -> None:
     assert found.predicted_variance.tolist() == [0, 0.25, 0.5]
     assert found.informative.tolist() == [0, 1, 0]
     assert found.mean_before == pytest.approx([0.75, 0.75, 0.6])
+
+
+def test_a_scheduler_with_a_model_predicts_as_it_did_in_the_run() -> None:
+    world = make_world("mixed", 0, 16 * 8)
+    scheduler = EnvSched(world.nodes, 0)
+    history: list[GroupOutcome] = []
+    predicted = []
+    for step in range(3):
+        batch = scheduler.next_batch(16, step)
+        predicted += [task.context["predicted_variance"] for task in batch.tasks]
+        groups = world.roll_out(batch.keys, step)
+        scheduler.observe(groups)
+        history += groups
+    found = replay(EnvSched(world.nodes, 0), history)
+    # Of the first batch nothing was known; groups are judged in order of step, then key.
+    order = sorted(range(16, 48), key=lambda place: (history[place].drawn_step, history[place].key))
+    assert found.predicted_variance.tolist() == pytest.approx([predicted[place] for place in order])
 
 
 def test_later_outcomes_change_no_earlier_prediction() -> None:

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import spearmanr
 
-from envsched.benchmarks.measures import (
+from envsched.measures import (
     calibration_error,
     estimate,
     level_at,
