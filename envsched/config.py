@@ -114,9 +114,11 @@ class UpdateSettings(Block):
     optimizer: Literal["adam", "sgd"] = "adam"
     """AdamW without weight decay, or plain SGD."""
     learning_rate: Annotated[float, Field(gt=0, le=1)] = 4e-4
-    """Constant after `warmup_steps`."""
+    """Of the steps between warm-up and cooldown."""
     warmup_steps: Annotated[int, Field(ge=0)] = 0
     """Steps over which the rate rises from 0."""
+    cooldown: Probability = 0.4
+    """Share of the run's steps, the last ones, over which the rate falls to 0; 0 keeps it to the end."""
     betas: tuple[Probability, Probability] = (0.9, 0.99)
     """Of Adam."""
     clip_low: Annotated[float, Field(gt=0, lt=1)] = 0.2

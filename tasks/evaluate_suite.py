@@ -22,7 +22,7 @@ def evaluate_suite(path: str, name: str, replace: bool = False) -> dict[str, Any
     with live.progress.stage(f"suite {name}", keep=True):
         suite = load_suite(name, live.settings)
     directory = live.path / name
-    claim(directory, live.identity(suite), replace)
+    begun = claim(directory, live.identity(suite), replace)
     trials = live.settings.suites.trials
     wanted = {
         subset: missing(nodes, trials, directory / f"{subset}.jsonl")
@@ -30,7 +30,6 @@ def evaluate_suite(path: str, name: str, replace: bool = False) -> dict[str, Any
         if nodes
     }
     live.played[name] = sum(len(pairs) for pairs in wanted.values())
-    begun = live.played[name] < trials * sum(len(nodes) for nodes in suite.subsets.values())
     spent = read_summary(live.path)["suites"].get(name, {}).get("user", {}) if begun else {}
     if live.played[name]:
         spent = _add(spent, _play(live, suite, wanted))

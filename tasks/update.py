@@ -5,6 +5,7 @@ from pathlib import Path
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
+from envsched.policy.rate import learning_rate
 from tasks.session import session
 
 
@@ -14,7 +15,9 @@ def update_policy(run: str, step: int, rollouts: Path) -> Path:
     live = session(run)
     directory = live.run.policy(step)
     with live.progress.stage("policy update"), live.timed("update"):
-        live.metrics |= live.trainer.update(rollouts, directory, version=step)
+        rate = learning_rate(live.settings.update, step, live.settings.train.steps)
+        live.metrics |= live.trainer.update(rollouts, directory, version=step, rate=rate)
+        live.metrics["update/learning_rate"] = rate
     with live.timed("sync"):
         live.collector.engine.load_weights(directory, version=step)
     return directory

@@ -31,17 +31,19 @@ POLICY_STEP = -2
 """Part of the seeds: evaluations draw what no step of training draws."""
 
 
-def claim(directory: Path, identity: dict[str, Any], replace: bool = False) -> None:
-    """Make `directory` the place of this evaluation, or go on with it.
+def claim(directory: Path, identity: dict[str, Any], replace: bool = False) -> bool:
+    """Make `directory` the place of this evaluation, or go on with it; whether it was begun before.
 
     Results of another evaluation found there are deleted with `replace`; else ResultsError tells each
     difference, what was found and what was expected.
     """
     path = directory / IDENTITY
-    if path.exists():
+    begun = path.exists()
+    if begun:
         found = json.loads(path.read_text())
         names = sorted(name for name in found | identity if found.get(name) != identity.get(name))
         if names and replace:
+            begun = False
             for file in directory.glob("*.jsonl"):
                 file.unlink()
         elif names:
@@ -51,6 +53,7 @@ def claim(directory: Path, identity: dict[str, Any], replace: bool = False) -> N
                 + "\n".join(lines)
             )
     write_json(path, identity)
+    return begun
 
 
 def missing(nodes: Sequence[Node], trials: int, path: Path) -> list[tuple[Node, int]]:

@@ -71,11 +71,14 @@ class Trainer:
         model: PreTrainedModel = self.engine.module.model
         return model
 
-    def update(self, groups: Sequence[Group]) -> dict[str, float]:
+    def update(self, groups: Sequence[Group], rate: float) -> dict[str, float]:
         """One GRPO update from the rollouts of a step; what was measured on the way, over all ranks.
 
+        `rate` is the learning rate.
         A step without any informative group leaves the policy, and the optimiser's state, as they are.
         """
+        for parameters in self.engine.optimizer.param_groups:
+            parameters["lr"] = rate
         chosen, tokens = samples(groups, self.settings.normalize)
         parts = split(chosen, min(self.settings.minibatches, len(chosen)))
         prepared = [self._prepare(part) for part in parts]  # all of them before the policy changes
@@ -180,16 +183,7 @@ def deepspeed_config(settings: UpdateSettings) -> dict[str, Any]:
         }
     else:
         optimizer = {"type": "SGD", "params": {"lr": settings.learning_rate}}
-    warmup = {
-        "type": "WarmupLR",
-        "params": {
-            "warmup_min_lr": 0.0,
-            "warmup_max_lr": settings.learning_rate,
-            "warmup_num_steps": settings.warmup_steps,
-            "warmup_type": "linear",
-        },
-    }
-    config: dict[str, Any] = {
+    return {
         "train_micro_batch_size_per_gpu": 1,
         "gradient_accumulation_steps": 1,
         "gradient_clipping": settings.gradient_clip,
@@ -200,4 +194,3 @@ def deepspeed_config(settings: UpdateSettings) -> dict[str, Any]:
         "steps_per_print": 10**9,
         "wall_clock_breakdown": False,
     }
-    return config | ({"scheduler": warmup} if settings.warmup_steps else {})

@@ -43,11 +43,13 @@ class TrainerClient:
                 start_new_session=True,  # Ctrl-C in the terminal is for the parent, which closes us in order
             )
 
-    def update(self, trajectories: Path, directory: Path, version: int) -> dict[str, float]:
-        """Learn from a step's trajectories and write the new policy to `directory` as `version`."""
-        answer = self._ask(
-            do="update", trajectories=str(trajectories), directory=str(directory), version=version
-        )
+    def update(self, trajectories: Path, directory: Path, version: int, rate: float) -> dict[str, float]:
+        """Learn from a step's trajectories and write the new policy to `directory` as `version`.
+
+        `rate` is the learning rate.
+        """
+        files = {"trajectories": str(trajectories), "directory": str(directory)}
+        answer = self._ask(do="update", version=version, rate=rate, **files)
         metrics: dict[str, float] = answer["metrics"]
         return metrics
 

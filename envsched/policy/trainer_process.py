@@ -68,7 +68,7 @@ def _carry_out(trainer: Any, command: dict[str, Any]) -> dict[str, Any]:
     if command["do"] == "update":
         from envsched.history.store import read_trajectories
 
-        metrics = trainer.update(read_trajectories(Path(command["trajectories"])))
+        metrics = trainer.update(read_trajectories(Path(command["trajectories"])), command["rate"])
         trainer.save(Path(command["directory"]), command["version"])
         return {"metrics": metrics}
     if command["do"] == "save":

@@ -4,7 +4,12 @@ import json
 import os
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -113,6 +118,73 @@ def test_each_evaluation_is_a_tracked_run_with_traces(folder: Path) -> None:
     for trace in traces:
         assert [a.name for a in trace.info.assessments] == ["reward"]
         assert len(trace.data.spans) > 1
+
+
+@contextmanager
+def simulated_user() -> Iterator[str]:
+    """URL of an endpoint that always says the same, for 100 tokens read and 10 written."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            choice = {
+                "index": 0,
+                "finish_reason": "stop",
+                "message": {"role": "assistant", "content": "Help me."},
+            }
+            usage = {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110}
+            reply = {"id": "1", "object": "chat.completion", "created": 0, "model": "m"}
+            body = json.dumps({**reply, "choices": [choice], "usage": usage}).encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}/v1"
+        finally:
+            server.shutdown()
+
+
+def test_what_users_cost_is_counted_over_calls(folder: Path) -> None:
+    def play(url: str, cache: str) -> dict[str, float]:
+        user = ["user.model=m", f"user.endpoint={url}", f"user.cache={cache}", "user.reply_price=1000"]
+        changes = [part for setting in user for part in ("-S", setting)]
+        done = envsched(
+            folder,
+            "evaluate",
+            "--model",
+            "models/one",
+            "--suite",
+            "tau2",
+            "--tasks",
+            "1",
+            "--out",
+            "results/u",
+            *changes,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        summary = json.loads((folder / "results" / "u" / "summary.json").read_text())
+        spent: dict[str, float] = summary["suites"]["tau2"]["user"]
+        return spent
+
+    with simulated_user() as url:
+        first = play(url, "cache.sqlite")
+        assert first["replies"] > 0
+        assert first["reply_tokens"] == 10 * first["replies"]
+        assert first["cost"] == pytest.approx(first["reply_tokens"] * 1e-3)
+        results = folder / "results" / "u" / "tau2" / "retail.jsonl"
+        results.write_bytes(b"")
+        assert play(url, "cache.sqlite") == first, "all replies were kept"
+
+        results.write_bytes(b"")
+        assert play(url, "other.sqlite")["replies"] > first["replies"]
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ import torch
 
 from envsched.config import UpdateSettings
 from envsched.history.store import read_trajectories
+from envsched.policy.rate import learning_rate
 from envsched.policy.trainer import Trainer
 from envsched.policy.trainer_process import init_distributed
 
@@ -27,13 +28,15 @@ def main() -> None:
         settings = UpdateSettings.model_validate(update)
         out = Path(job["out"]) / name
         trainer = Trainer(Path(job["model"]), settings, temperature=1.0)
-        curve = [trainer.update(steps[0])]
+        rates = [learning_rate(settings, step, len(steps)) for step in range(1, len(steps) + 1)]
+        curve = [trainer.update(steps[0], rates[0])]
         trainer.save(out / "first", version=1)
-        curve += [trainer.update(groups) for groups in steps[1:]]
+        later = list(zip(steps[1:], rates[1:], strict=True))
+        curve += [trainer.update(groups, rate) for groups, rate in later]
         trainer.save(out / "last", version=len(steps))
         resumed = Trainer(out / "first", settings, temperature=1.0)
         resumed.load(out / "first")
-        results[name] = {"curve": curve, "resumed": [resumed.update(groups) for groups in steps[1:]]}
+        results[name] = {"curve": curve, "resumed": [resumed.update(groups, rate) for groups, rate in later]}
         resumed.save(out / "resumed", version=len(steps))
     if os.environ["RANK"] == "0":
         (Path(job["out"]) / "results.json").write_text(json.dumps(results))

@@ -27,6 +27,7 @@ BASE = {
     "clip_high": CLIP_HIGH,
     "correction_cap": CAP,
     "gradient_clip": 1.0,
+    "cooldown": 0.0,
     "micro_tokens": 64,  # one to three rollouts
 }
 TWICE = {"epochs": 2, "minibatches": 2}
@@ -43,6 +44,7 @@ ONE_RANK_CASES: Cases = {
     "zero 1, sgd": {"zero_stage": 1, "optimizer": "sgd"},
     "bfloat16, zero 0": {"zero_stage": 0, "precision": "bfloat16"},
     "warm-up": {"warmup_steps": 3},
+    "cooldown": {"cooldown": 1.0},
 }
 
 
@@ -226,6 +228,14 @@ def test_warm_up_moves_less_at_first(one_rank: Path, tiny_policy: Path) -> None:
 
     assert moved("warm-up") < 0.5 * moved("zero 0")
     assert distance(one_rank / "zero 0" / "last", one_rank / "warm-up" / "last", tiny_policy) < 1
+
+
+def test_in_a_cooldown_a_step_of_adam_shrinks_with_the_rate(one_rank: Path, tiny_policy: Path) -> None:
+    def moved(case: str) -> torch.Tensor:
+        return weights(one_rank / case / "first") - weights(tiny_policy)
+
+    # Of four steps that all belong to the cooldown, the first has 4 / 5 of the rate.
+    assert torch.allclose(moved("cooldown"), 0.8 * moved("zero 0"), rtol=1e-2, atol=1e-6)
 
 
 def test_a_checkpoint_keeps_the_files_beside_the_weights(one_rank: Path, tiny_policy: Path) -> None:

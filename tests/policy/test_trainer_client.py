@@ -17,6 +17,7 @@ from envsched.policy.trainer_client import ADDRESS, TrainerClient, TrainerError
 
 pytestmark = pytest.mark.slow
 
+RATE = 1e-3
 Start = Callable[..., TrainerClient]
 
 PARENT = """
@@ -79,7 +80,9 @@ def learnt(
     """What a trainer of one rank measured in every step, and the folder of its policies."""
     folder = tmp_path_factory.mktemp("learnt")
     client = TrainerClient(make_settings(), tiny_policy, folder / "trainer.log")
-    metrics = [client.update(path, folder / f"{i}", version=i) for i, path in enumerate(trajectories)]
+    metrics = [
+        client.update(path, folder / f"{i}", version=i, rate=RATE) for i, path in enumerate(trajectories)
+    ]
     mark = address(client)
     assert processes(mark)
     client.close()
@@ -103,11 +106,11 @@ def test_a_new_process_goes_on_where_the_last_one_stopped(
     client = start(model=folder / "0")
     client.load(folder / "0")
     for i, path in enumerate(trajectories[1:], start=1):
-        assert client.update(path, tmp_path / f"{i}", version=i) == metrics[i]
+        assert client.update(path, tmp_path / f"{i}", version=i, rate=RATE) == metrics[i]
         assert same_policy(folder / f"{i}", tmp_path / f"{i}")
 
     with pytest.raises(TrainerError, match=r"HistoryError: .*nowhere\.parquet.*trainer-0\.log"):
-        client.update(tmp_path / "nowhere.parquet", tmp_path / "9", version=9)
+        client.update(tmp_path / "nowhere.parquet", tmp_path / "9", version=9, rate=RATE)
     assert not (tmp_path / "9").exists()
     with pytest.raises(TrainerError, match="it ended"):
         client.save(tmp_path / "9", version=9)
@@ -118,7 +121,7 @@ def test_two_ranks_learn_the_same_and_end_together(
 ) -> None:
     client = start(ranks=2, zero_stage=3)
     mark = address(client)
-    found = client.update(trajectories[0], tmp_path / "1", version=1)
+    found = client.update(trajectories[0], tmp_path / "1", version=1, rate=RATE)
     assert found == pytest.approx(learnt[0][0], rel=1e-4)
     with pytest.raises(TrainerError, match="FileNotFoundError"):
         client.load(tmp_path / "nowhere")
