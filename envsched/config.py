@@ -113,7 +113,7 @@ class UpdateSettings(Block):
 
     optimizer: Literal["adam", "sgd"] = "adam"
     """AdamW without weight decay, or plain SGD."""
-    learning_rate: Annotated[float, Field(gt=0, le=1)] = 4e-4
+    learning_rate: Annotated[float, Field(gt=0, le=1)] = 6e-4
     """Of the steps between warm-up and cooldown."""
     warmup_steps: Annotated[int, Field(ge=0)] = 0
     """Steps over which the rate rises from 0."""
@@ -291,7 +291,7 @@ class SuiteSettings(Block):
 class EvaluateSettings(Block):
     """Held-out evaluation during training."""
 
-    every: Annotated[int, Field(ge=0)] = 40
+    every: Annotated[int, Field(ge=0)] = 60
     """Steps between evaluations; 0 evaluates only before the first step and after the last."""
     tasks: Annotated[int, Field(ge=0)] = 480
     """Held-out tasks, drawn evenly over environments; 0 turns evaluation off."""
