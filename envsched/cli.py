@@ -212,7 +212,7 @@ def _scheduler(overrides: list[str], params: Path, source: str, run: str) -> tup
     if run and not (directory / "config.json").is_file():
         _fail(f"--run: found no run {run!r} in {settings.train.runs_directory}")
     try:
-        nodes = profiles(load_registry(settings.environments).train, settings.environments.reward == "graded")
+        nodes = profiles(load_registry(settings.environments).train, settings.environments.reward != "binary")
         history = outcomes(read_history(directory / "history")) if run else []
     except (ValueError, ImportError) as error:
         _fail(str(error))

@@ -30,17 +30,18 @@ class Block(BaseModel):
 class EnvironmentSettings(Block):
     """Which environments and tasks there are, and the limits under which they run."""
 
-    source: Literal["synthetic", "envscaler", "bfcl", "tau", "tau2", "acebench"] = "synthetic"
+    source: Literal["synthetic", "envscaler", "bfcl", "tau", "tau2", "acebench", "collection"] = "synthetic"
     """Where environments come from."""
     path: str | None = None
-    """Folder of the source's records (envscaler, acebench), checkout (tau) or package (another version of
-    bfcl); the others need none."""
+    """Folder of the source's records (envscaler, acebench), registered environments (collection), checkout
+    (tau) or package (another version of bfcl); the others need none."""
     suite_seed: Annotated[int, Field(ge=0)] = 0
     """Another seed gives another synthetic suite."""
     limit: Positive | None = None
     """Use at most this many training tasks, drawn evenly over environments; null for all."""
-    reward: Literal["binary", "graded"] = "binary"
-    """`binary`: 1 if every check passes; `graded`: the share of checks that pass."""
+    reward: Literal["binary", "graded", "progress"] = "binary"
+    """`binary`: 1 if every check passes; `graded`: the share of checks that pass; `progress`: the share of
+    those that did not pass at reset."""
     workers: Positive = 1
     """Worker processes that run environment code."""
     call_seconds: Annotated[float, Field(gt=0, le=600)] = 5.0

@@ -58,7 +58,7 @@ def start_engines(run: str) -> int:
 def _start_scheduler(live: Session) -> None:
     """The scheduler as the last complete step left it, and what its reports rest on."""
     settings = live.settings
-    nodes = profiles(live.registry.train, settings.environments.reward == "graded")
+    nodes = profiles(live.registry.train, settings.environments.reward != "binary")
     with live.progress.stage(f"scheduler {settings.schedule.scheduler}", keep=True):
         live.scheduler = scheduler_from_settings(settings, nodes)
     if live.run.last_step is not None:

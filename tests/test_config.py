@@ -83,7 +83,7 @@ def test_resolved_settings_give_themselves_again() -> None:
         ("update.betas=[0.9]", "update.betas.1: found [0.9]; field required"),
         ("update.betas=[0.9, 2]", "update.betas.1: found 2; input should be less than or equal to 1"),
         ("update=5", "update: found 5; input should be"),
-        ("environments.reward=x", "environments.reward: found \"x\"; input should be 'binary' or 'graded'"),
+        ("environments.reward=x", "environments.reward: found \"x\"; input should be 'binary', 'graded'"),
         ("schedule.scheduler=greedy", 'schedule.scheduler: found "greedy"; allowed: dapo, difficulty_pools'),
         ("rollouts.turn_tokens=600", "rollouts.turn_tokens: 600 must be below rollouts.context_tokens (512)"),
     ],

@@ -91,7 +91,7 @@ def read_run(directory: Path) -> tuple[list[NodeProfile], list[GroupOutcome]]:
 
     text = (directory / "config.json").read_text()
     settings = EnvironmentSettings.model_validate(json.loads(text)["environments"])
-    nodes = profiles(load_registry(settings).train, settings.reward == "graded")
+    nodes = profiles(load_registry(settings).train, settings.reward != "binary")
     groups = outcomes(read_history(directory / "history"))
     unknown = sorted({group.key for group in groups} - {node.key for node in nodes})
     if unknown:

@@ -102,10 +102,17 @@ class EpisodePool:
 
     def finish(self, handles: Sequence[EpisodeHandle]) -> list[float]:
         """Raw outcome reward of the present state of each episode, which thereby ends; 0 if it errored."""
+        return [verdict.reward for verdict in self.verdicts(handles)]
+
+    def verdicts(self, handles: Sequence[EpisodeHandle]) -> list[Observation]:
+        """The last observation of each episode, which ends if it has not: its reward, and `info` about it.
+
+        `info["checks"]`, where the source tells: `true`, `false` or the error of each check.
+        """
         episodes = [self._episode(handle) for handle in handles]
         alive = [episode for episode in episodes if episode.over is None]
         self._carry_out([Step(e, ["verify", e.number], position=i) for i, e in enumerate(alive)])
-        return [episode.over.reward if episode.over else 0.0 for episode in episodes]
+        return [episode.over for episode in episodes if episode.over]
 
     def close(self, handles: Iterable[EpisodeHandle]) -> None:
         """Forget episodes, ended or not."""

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from envsched.config import EnvironmentSettings
+from envsched.environments.records import RecordError
 from envsched.environments.sources.source import source
 from envsched.environments.spec import EnvironmentSpec, Node, Split, digest
 
@@ -97,6 +98,8 @@ def load_registry(settings: EnvironmentSettings) -> Registry:
     RecordError lists every bad record; ValueError and ImportError say what a source lacks.
     """
     loaded = source(settings.source).load(settings)
+    if loaded.problems:
+        raise RecordError(loaded.problems)
     nodes = sorted(loaded.nodes, key=lambda node: node.key)
     if settings.limit is not None:
         kept = {

@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 
 from envsched.environments import sandbox, wire
 from envsched.environments.episode import Episode, Observation
+from envsched.environments.sources.class_episode import ClassEpisode
 from envsched.environments.sources.source import source
 from envsched.environments.spec import EnvironmentSpec, TaskSpec
 
@@ -93,7 +94,9 @@ class Worker:
 
 
 def _verify(episode: Episode) -> Observation:
-    return Observation("", "user", episode.verify(), terminated=True, kind="finish")
+    reward = episode.verify()
+    info = {"checks": episode.checked} if isinstance(episode, ClassEpisode) else {}
+    return Observation("", "user", reward, terminated=True, kind="finish", info=info)
 
 
 def failure(error: str) -> Observation:

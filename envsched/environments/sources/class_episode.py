@@ -18,6 +18,7 @@ from envsched.environments.episode import Action, Observation, ToolCall
 from envsched.environments.sources.arguments import schema_violation
 from envsched.environments.spec import EnvironmentSpec, TaskSpec, ToolSpec
 
+TRUE = "true"
 MODULE = "environment"
 """Name of the module in which the class finds itself."""
 
@@ -28,13 +29,17 @@ class ClassEpisode:
     def __init__(self, environment: EnvironmentSpec, task: TaskSpec, seed: int, reward: str) -> None:
         self.environment = environment
         self.task = task
-        self.binary = reward == "binary"
+        self.reward = reward
         self.builtins = episode_builtins(seed)
         offered = environment.tools if task.tools is None else map(environment.tool, task.tools)
         self.tools: dict[str, ToolSpec] = {tool.name: tool for tool in offered}
         self.failed_tool = ""
         self.instance: Any = None
         self.initial_state: dict[str, Any] = {}
+        self.checked: list[str] = []
+        """`true`, `false` or the error of each check, as `verify` last found them."""
+        self.open_checks: list[str] = []
+        """Checks that did not pass at reset, where only these count."""
 
     def reset(self) -> Observation:
         """Build the instance. Raises whatever the class raises."""
@@ -48,6 +53,9 @@ class ClassEpisode:
         for name, value in state.items():
             setattr(self.instance, name, value)
         self.initial_state = self._state()
+        if self.reward == "progress":
+            checks = self.task.program["checks"]
+            self.open_checks = [check for check in checks if self._check(check, self.initial_state) != TRUE]
         return Observation(self.task.instruction, role="user")
 
     def act(self, action: Action) -> Observation:
@@ -73,11 +81,14 @@ class ClassEpisode:
         return self._answer(tool, result)
 
     def verify(self) -> float:
-        """Share of checks that pass; 1 or 0 when the reward is binary."""
+        """Share of checks that pass, of all or of those that were open; 1 or 0 when the reward is binary."""
         final_state = self._state()
-        checks = self.task.program["checks"]
-        passed = sum(self._passes(check, final_state) for check in checks)
-        return float(passed == len(checks)) if self.binary else round(passed / len(checks), 4)
+        checks = self.open_checks or self.task.program["checks"]
+        self.checked = [self._check(check, final_state) for check in checks]
+        passed = self.checked.count(TRUE)
+        if self.reward == "binary":
+            return float(passed == len(checks))
+        return round(passed / len(checks), 4)
 
     def _load_class(self, code: str, name: str) -> Any:
         module = ModuleType(MODULE)
@@ -89,16 +100,18 @@ class ClassEpisode:
     def _state(self) -> dict[str, Any]:
         return deepcopy({name: value for name, value in vars(self.instance).items() if name[:2] != "__"})
 
-    def _passes(self, check: str, final_state: dict[str, Any]) -> bool:
+    def _check(self, check: str, final_state: dict[str, Any]) -> str:
         scope: dict[str, Any] = {"__builtins__": self.builtins}
         if "initial_state" in check:
             scope["initial_state"] = deepcopy(self.initial_state)
         try:
             exec(_compile(check, "check"), scope)
-            result = scope["check_func"](final_state)
-        except (Exception, SystemExit):  # a check is foreign code: whatever it raises, it has not passed
-            return False
-        return result is True
+            result = scope["check_func"](deepcopy(final_state))  # it may change what it is given
+        except (Exception, SystemExit) as error:  # foreign code: whatever it raises, it has not passed
+            return _told(error)
+        if isinstance(result, bool):
+            return str(result).lower()
+        return f"returned {type(result).__name__}"
 
     def _refuse(self, action: ToolCall, why: str) -> Observation:
         self.failed_tool = action.name
@@ -111,6 +124,15 @@ class ClassEpisode:
         self.failed_tool = tool.name if failed else ""
         kind = "error" if failed else "retry" if retried else tool.kind
         return Observation(str(result), kind=kind)
+
+
+def _told(error: BaseException) -> str:
+    """An error in one short line, whatever its text does."""
+    try:
+        text = " ".join(str(error).split())[:80]
+    except Exception:
+        text = ""
+    return f"{type(error).__name__}: {text}"
 
 
 def _says_no(result: Any) -> bool:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def load(settings: EnvironmentSettings) -> Loaded:
-    """All nodes in the folder `settings.path`. RecordError lists every bad record."""
+    """All nodes in the folder `settings.path`. Bad records are among the problems."""
     from envsched.environments.sources.envscaler_files import read_folder
 
     return read_folder(settings.path)

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from envsched.environments.records import Problem, RecordError, shown
+from envsched.environments.records import Problem, shown
 from envsched.environments.sources.envscaler_records import (
     EnvironmentRecord,
     Record,
@@ -35,9 +35,9 @@ class RawRecord:
 
 
 def read_folder(path: str | None) -> Loaded:
-    """All nodes of a folder with one file of environments and one or more of scenarios.
+    """All nodes of a folder with one file of environments and one or more of scenarios, and what is bad.
 
-    Raises RecordError, FileNotFoundError, or ValueError where no folder is named.
+    FileNotFoundError without the files, ValueError where no folder is named.
     """
     if path is None:
         raise ValueError(
@@ -65,47 +65,47 @@ def build(
     scenarios: Sequence[RawRecord],
     problems: Iterable[Problem] = (),
 ) -> Loaded:
-    """Nodes of all scenarios. RecordError with the problems of all records, and those handed in."""
+    """Nodes of all sound scenarios; problems of all others, and those handed in."""
     problems = list(problems)
     known = _environments(environments, problems)
     read = [(raw, _validate(raw, ScenarioRecord, problems)) for raw in scenarios]
-    problems += _misfits(read, known, {raw.label for raw in environments})
-    if problems:
-        raise RecordError(problems)
+    misfits = dict(_misfits(read, known, {raw.label for raw in environments}))
+    problems += misfits.values()
     specs = {name: record.spec(source) for name, record in known.items()}
     nodes, skipped = [], []
-    for raw, record in read:
-        assert record is not None
+    for place, (raw, record) in enumerate(read):
+        if record is None or place in misfits or record.env_id not in specs:
+            continue
         if record.checklist_with_func:
             split: Split = "heldout" if hashed_split(record.task_id) else "train"
             nodes.append(Node(specs[record.env_id], record.spec(split)))
         else:
             skipped.append(f"{raw.file}: {raw.label}: no checks, so it cannot be scored")
-    return Loaded(tuple(nodes), tuple(skipped))
+    return Loaded(tuple(nodes), tuple(skipped), tuple(problems))
 
 
 def _misfits(
     scenarios: Iterable[tuple[RawRecord, ScenarioRecord | None]],
     known: Mapping[str, EnvironmentRecord],
     named: Collection[str],
-) -> Iterator[Problem]:
-    """Problems of well-formed scenarios with each other and with their environments.
+) -> Iterator[tuple[int, Problem]]:
+    """Problems of well-formed scenarios, by place, with each other and with their environments.
 
     `named` holds the ids of all environments, the bad ones included: those are reported already.
     """
     seen: set[tuple[str, str]] = set()
-    for raw, record in scenarios:
+    for place, (raw, record) in enumerate(scenarios):
         if record is None:
             continue
         if (record.env_id, record.task_id) in seen:
-            yield Problem(raw.file, raw.label, "task_id", "it twice", "one record a task")
+            yield place, Problem(raw.file, raw.label, "task_id", "it twice", "one record a task")
         elif record.env_id in known:
             wrong = record.problem(known[record.env_id])
             if wrong:
-                yield Problem(raw.file, raw.label, *wrong)
+                yield place, Problem(raw.file, raw.label, *wrong)
         elif record.env_id not in named:
             expected = "the env_id of an environment record"
-            yield Problem(raw.file, raw.label, "env_id", shown(record.env_id), expected)
+            yield place, Problem(raw.file, raw.label, "env_id", shown(record.env_id), expected)
         seen.add((record.env_id, record.task_id))
 
 

@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Protocol, cast
 
 from envsched.environments.episode import Episode
+from envsched.environments.records import Problem
 from envsched.environments.spec import EnvironmentSpec, Node, TaskSpec, digest
 
 if TYPE_CHECKING:
@@ -20,16 +21,21 @@ class Loaded:
     nodes: tuple[Node, ...]
     skipped: tuple[str, ...] = ()
     """One line for each record that is sound but cannot be used, with the reason."""
+    problems: tuple[Problem, ...] = ()
+    """Bad records. The nodes are those of all others."""
 
 
 class Source(Protocol):
     """A module in `envsched.environments.sources`."""
 
     def load(self, settings: EnvironmentSettings) -> Loaded:
-        """All nodes, as pure data: no record's code is run. RecordError lists every bad record."""
+        """All nodes, as pure data: no record's code is run.
+
+        Bad records are among the `problems`, or all in a RecordError where nothing else would be left.
+        """
 
     def open_episode(self, environment: EnvironmentSpec, task: TaskSpec, seed: int, reward: str) -> Episode:
-        """Start one play inside a worker. `reward` is `binary` or `graded`."""
+        """Start one play inside a worker. `reward` is that of the settings."""
 
 
 def source(name: str) -> Source:

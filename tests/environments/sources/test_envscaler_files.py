@@ -10,7 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from envsched.environments.records import Problem, RecordError
+from envsched.config import EnvironmentSettings
+from envsched.environments.records import RecordError
+from envsched.environments.registry import Registry, load_registry
 from envsched.environments.sources.envscaler_files import build, read_folder, records
 
 CODE = """
@@ -132,6 +134,10 @@ def test_a_missing_folder_or_file_says_what_to_do(tmp_path: Path) -> None:
         read_folder(str(tmp_path))
 
 
+def load(folder: Path) -> Registry:
+    return load_registry(EnvironmentSettings(source="envscaler", path=str(folder)))
+
+
 def sets(name: str, value: Any) -> Edit:
     return lambda record: record.update({name: value})
 
@@ -209,7 +215,7 @@ def test_a_bad_record_is_named(tmp_path: Path, case: str) -> None:
     file, name = ("environments", "env_id") if case in BAD_ENVIRONMENTS else ("scenarios", "task_id")
     record = (environment if case in BAD_ENVIRONMENTS else scenario)[name]
     with pytest.raises(RecordError) as caught:
-        read_folder(str(write(tmp_path, [environment], [scenario])))
+        load(write(tmp_path, [environment], [scenario]))
     problem = caught.value.problems[0]
     assert (problem.file, problem.field) == (str(tmp_path / f"{file}.json"), field)
     assert problem.record == (record if isinstance(record, str) else "#0")
@@ -225,7 +231,7 @@ def test_all_bad_records_are_listed_at_once(tmp_path: Path) -> None:
         {**SCENARIO, "task_id": "t3", "task": 1},
     ]
     with pytest.raises(RecordError, match="6 bad records") as caught:
-        read_folder(str(write(tmp_path, environments, scenarios)))
+        load(write(tmp_path, environments, scenarios))
     found = {(problem.record, problem.field) for problem in caught.value.problems}
     assert found >= {
         ("env_1_rl", "env_id"),
@@ -242,7 +248,7 @@ def test_a_file_that_is_no_list_of_records(tmp_path: Path, text: str) -> None:
     write(tmp_path, [ENVIRONMENT], [SCENARIO])
     (tmp_path / "scenarios.json").write_bytes(text.encode(errors="surrogatepass"))
     with pytest.raises(RecordError, match=r"scenarios\.json"):
-        read_folder(str(tmp_path))
+        load(tmp_path)
 
 
 ODD = st.recursive(
@@ -269,7 +275,7 @@ def mutated(draw: st.DrawFn, record: dict[str, Any]) -> Any:
         return record
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.lists(mutated(ENVIRONMENT), min_size=1, max_size=2),
     st.lists(mutated(SCENARIO), min_size=1, max_size=2),
@@ -277,14 +283,29 @@ def mutated(draw: st.DrawFn, record: dict[str, Any]) -> Any:
 def test_mutated_records_load_or_are_named(environments: list[Any], scenarios: list[Any]) -> None:
     raw = records("e.json", environments, "env_id"), records("s.json", scenarios, "task_id")
     labels = {(record.file, record.label) for part in raw for record in part}
-    problems: tuple[Problem, ...] = ()
-    try:
-        loaded = build("envscaler", *raw)
-    except RecordError as error:
-        problems = error.problems
-    if problems:
-        assert {(problem.file, problem.record) for problem in problems} <= labels
-        assert all(problem.found and problem.expected for problem in problems)
-    else:
+    loaded = build("envscaler", *raw)
+    assert {(problem.file, problem.record) for problem in loaded.problems} <= labels
+    assert all(problem.found and problem.expected for problem in loaded.problems)
+    assert all(node.key for node in loaded.nodes)
+    if not loaded.problems:
         assert len(loaded.nodes) + len(loaded.skipped) == len(scenarios)
-        assert all(node.key for node in loaded.nodes)
+    # Nothing is lost in silence: what is not a node is skipped, or it or its environment is named.
+    usable = len(loaded.nodes) + len(loaded.skipped)
+    assert usable == len(scenarios) or loaded.problems
+
+
+def test_good_records_are_not_held_up_by_bad_ones() -> None:
+    environments = [ENVIRONMENT, {**ENVIRONMENT, "env_id": "bad", "tools": 3}]
+    scenarios = [
+        SCENARIO,
+        {**SCENARIO, "task_id": "t2", "env_id": "bad"},
+        {**SCENARIO, "task_id": "t3", "task": 1},
+        SCENARIO,
+    ]
+    loaded = build("envscaler", records("e", environments, "env_id"), records("s", scenarios, "task_id"))
+    assert [node.task.name for node in loaded.nodes] == [SCENARIO["task_id"]]
+    assert [(problem.record, problem.field) for problem in loaded.problems] == [
+        ("bad", "tools"),
+        ("t3", "task"),
+        (SCENARIO["task_id"], "task_id"),
+    ]
