@@ -50,6 +50,11 @@ class EnvironmentSettings(Block):
     """Memory limit of one worker process, MiB."""
     observation_chars: Annotated[int, Field(ge=16)] = 8000
     """Longer observations are cut, and say so."""
+    readable: list[str] = []
+    """Further files and folders that environment code may read."""
+    unconfined: Literal["refuse", "allow"] = "refuse"
+    """Whether code of unknown origin (envscaler, collection) is run where the system cannot keep it from
+    files, network and processes."""
 
 
 class PolicySettings(Block):

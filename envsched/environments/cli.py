@@ -227,7 +227,7 @@ def _register(
     try:
         with _bar() as (started, advance):
             return register(settings, collection, dry_run, started, advance)
-    except (RecordError, ValueError, ImportError) as error:
+    except (RecordError, ValueError, ImportError, OSError) as error:
         _fail(str(error))
 
 

@@ -14,11 +14,14 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-from envsched.config import EnvironmentSettings
+from envsched.config import EnvironmentSettings, SettingsError
 from envsched.environments import wire
 from envsched.environments.episode import Action, Observation
 from envsched.environments.slot import PlayedEpisode, Slot, Step, reset_command
 from envsched.environments.spec import Node
+
+FOREIGN = ("envscaler", "collection")
+"""Sources of code that nobody vouches for."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,7 @@ class EpisodePool:
         try:
             while len(self._slots) < self.settings.workers:
                 self._slots.append(Slot(self.settings))
+            self._refuse_unconfined()
         except BaseException:
             self._stop()
             raise
@@ -52,6 +56,11 @@ class EpisodePool:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._stop()
+
+    @property
+    def unenforced(self) -> list[str]:
+        """What only Python, and not the kernel, keeps environment code from, in words."""
+        return self._slots[0].process.enforced.missing if self._slots else []
 
     @property
     def restarts(self) -> int:
@@ -145,6 +154,15 @@ class EpisodePool:
             self._stop()  # interrupted half-way, questions and answers would no longer match
             raise
         return [results[position] for position in sorted(results)]
+
+    def _refuse_unconfined(self) -> None:
+        foreign = self.settings.source in FOREIGN
+        if self.unenforced and foreign and self.settings.unconfined == "refuse":
+            raise SettingsError(
+                f"environments.unconfined: found refuse, and this system cannot keep code of "
+                f"{self.settings.source} from {' and from '.join(self.unenforced)}; "
+                "run it in a container, or allow it with -S environments.unconfined=allow"
+            )
 
     def _stop(self) -> None:
         for slot in self._slots:

@@ -7,6 +7,8 @@ Commands (`wire.Command`) come in frames of many; each of the last five kinds is
     verify EPISODE
 """
 
+import builtins
+import copy
 import json
 import os
 import signal
@@ -14,13 +16,17 @@ import sys
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from envsched.environments import sandbox, wire
+from envsched.environments import determinism, episode, spec, wire
 from envsched.environments.episode import Episode, Observation
+from envsched.environments.isolation import integrity, limits
+from envsched.environments.sources import class_episode
 from envsched.environments.sources.class_episode import ClassEpisode
 from envsched.environments.sources.source import source
 from envsched.environments.spec import EnvironmentSpec, TaskSpec
 
 CHUNK = 1 << 20
+TAMPERED = 86
+"""Exit status of a worker in which foreign code replaced what scores and reports episodes."""
 
 
 class TimeLimit(BaseException):
@@ -30,11 +36,13 @@ class TimeLimit(BaseException):
 class Worker:
     """The specs and episodes that live in this process."""
 
-    def __init__(self, limits: dict[str, Any]) -> None:
-        self.reward: str = limits["reward"]
-        self.seconds: float = limits["call_seconds"]
-        self.memory_mb: int = limits["memory_mb"]
-        self.observation_chars: int = limits["observation_chars"]
+    def __init__(self, options: dict[str, Any]) -> None:
+        self.reward: str = options["reward"]
+        self.seconds: float = options["call_seconds"]
+        self.memory_mb: int = options["memory_mb"]
+        self.observation_chars: int = options["observation_chars"]
+        modules = (builtins, copy, json, class_episode, determinism, episode, integrity, spec, wire)
+        self.integrity = integrity.Integrity([*modules, sys.modules[__name__]])
         self.environments: dict[str, EnvironmentSpec] = {}
         self.tasks: dict[str, TaskSpec] = {}
         self.episodes: dict[int, Episode] = {}
@@ -67,6 +75,8 @@ class Worker:
             observation = self._guard(lambda: _verify(episode))
         else:
             observation = self._guard(lambda: episode.act(wire.command_action(command)))
+        if self.integrity.broken():
+            os._exit(TAMPERED)  # nothing that this process says can be believed any more
         if observation.terminated:
             self.episodes.pop(number, None)
         return observation
@@ -154,13 +164,13 @@ def _write(sink_fd: int, data: bytes) -> None:
 
 def main() -> None:
     """Entry point: the limits are the first argument, as JSON."""
-    limits = json.loads(sys.argv[1])
-    sandbox.leave_with_parent(limits["parent"])
+    options = json.loads(sys.argv[1])
+    limits.leave_with_parent(options["parent"])
     signal.signal(signal.SIGALRM, _raise_time_limit)
-    source_fd, sink_fd = sandbox.take_pipes()
-    sandbox.confine(limits["memory_mb"])
-    _write(sink_fd, wire.pack("ready"))
-    serve(Worker(limits), source_fd, sink_fd)
+    source_fd, sink_fd = limits.take_pipes()
+    enforced = limits.confine(options["memory_mb"], options["readable"])
+    _write(sink_fd, wire.pack(vars(enforced)))
+    serve(Worker(options), source_fd, sink_fd)
 
 
 if __name__ == "__main__":

@@ -15,10 +15,14 @@ from typing import Any
 
 from envsched.config import EnvironmentSettings
 from envsched.environments import wire
+from envsched.environments.isolation.limits import Enforced
+from envsched.environments.worker import TAMPERED
 
 START_SECONDS = 60.0
 """Time limit of starting Python and importing the worker."""
 CHUNK = 1 << 20
+ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+"""Workers cannot start threads; a library that tries ends the process."""
 
 # Linux kills a worker when the thread that started it ends, so workers are started by a thread that stays.
 _starter = ThreadPoolExecutor(max_workers=1, thread_name_prefix="worker-starter")
@@ -32,11 +36,12 @@ class WorkerProcess:
     """A running `python -m envsched.environments.worker`."""
 
     def __init__(self, settings: EnvironmentSettings) -> None:
-        limits = {
+        options = {
             **settings.model_dump(include={"reward", "call_seconds", "memory_mb", "observation_chars"}),
             "parent": os.getpid(),
+            "readable": [str(Path(path).absolute()) for path in [settings.path, *settings.readable] if path],
         }
-        command = [sys.executable, "-m", "envsched.environments.worker", json.dumps(limits)]
+        command = [sys.executable, "-m", "envsched.environments.worker", json.dumps(options)]
         self._process = _starter.submit(_start, command).result()
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -46,7 +51,8 @@ class WorkerProcess:
         os.set_blocking(self._input, False)
         os.set_blocking(self.output, False)
         self._buffer = bytearray()
-        self._await_ready()
+        self.enforced = Enforced(**self._await_ready())
+        """What the kernel keeps environment code from."""
 
     @property
     def pid(self) -> int:
@@ -93,12 +99,12 @@ class WorkerProcess:
             if pipe is not None:
                 pipe.close()
 
-    def _await_ready(self) -> None:
+    def _await_ready(self) -> dict[str, bool]:
         deadline = time.monotonic() + START_SECONDS
         try:
             while _wait(self.output, select.POLLIN, deadline):
-                if self.receive():
-                    return
+                for message in self.receive():
+                    return dict(message)
         except WorkerLost as lost:
             assert self._process.stderr is not None
             output = self._process.stderr.read().decode(errors="replace")
@@ -113,6 +119,8 @@ class WorkerProcess:
             status = self._process.wait(timeout=1)
         except subprocess.TimeoutExpired:
             return "worker closed its pipe"
+        if status == TAMPERED:
+            return "environment code replaced parts of the worker that scores it"
         if status >= 0:
             return f"worker exited with status {status}"
         return f"worker killed by {signal.Signals(-status).name}"
@@ -126,6 +134,7 @@ def _start(command: list[str]) -> "subprocess.Popen[bytes]":
         "PYTHONHASHSEED": "0",
         "PYTHONDONTWRITEBYTECODE": "1",
         "LC_ALL": "C.UTF-8",
+        **dict.fromkeys(ONE_THREAD, "1"),
         "TZ": "UTC",
     }
     pipe = subprocess.PIPE

@@ -184,7 +184,7 @@ def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "found no nobody" in text
     assert command("remove", "box")[0] == 0
     assert "0 environments" in command("list")[1]
-    for wrong in (["show", "../x"], ["show", "box"], ["add", "nowhere"], ["add", "--source", "x"]):
+    for wrong in (["show", "../x"], ["show", "box"], ["add", "nowhere"]):
         code, text = command(*wrong)
         assert code == 2, wrong
         assert "Traceback" not in text

@@ -1,7 +1,7 @@
 """Limits a worker process puts on itself before it runs anybody's code.
 
-They stop accidents and careless code: floods, hangs, runaway memory, stray processes and files. They are
-not a jail for code written to break out of a Python process; run such code in a container.
+Each is enforced by the kernel where it can (`Enforced` says which), and refused by Python besides, whose
+errors are plainer and which works everywhere.
 """
 
 import _thread
@@ -11,7 +11,12 @@ import resource
 import signal
 import sys
 import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NoReturn
+
+from envsched.environments.isolation import landlock, seccomp
 
 FORBIDDEN = frozenset(
     {
@@ -24,6 +29,28 @@ FORBIDDEN = frozenset(
 """Audit events (https://docs.python.org/3/library/audit_events.html) that raise PermissionError."""
 
 _PR_SET_PDEATHSIG = 1
+SYSTEM = ("/usr", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/localtime", "/dev/null", "/dev/urandom")
+"""What Python itself reads beside its own folders."""
+OPEN_FILES = 64
+
+
+@dataclass(frozen=True)
+class Enforced:
+    """What the kernel keeps environment code from, and not only Python."""
+
+    files: bool
+    """Reading anything but Python, its libraries and named folders; writing anything."""
+    system_calls: bool
+    """Sockets, processes, signals, changes to the file system."""
+
+    @property
+    def missing(self) -> list[str]:
+        """What is left to Python alone, in words."""
+        words = {
+            "reading and writing files (Landlock, Linux 5.13)": self.files,
+            "network, processes and signals (seccomp, Linux on x86_64 or aarch64)": self.system_calls,
+        }
+        return [word for word, enforced in words.items() if not enforced]
 
 
 def leave_with_parent(parent: int) -> None:
@@ -48,11 +75,17 @@ def take_pipes() -> tuple[int, int]:
     return source, sink
 
 
-def confine(memory_mb: int) -> None:
-    """Limit memory (MiB of address space), files and processes for good."""
+def confine(memory_mb: int, readable: Sequence[str]) -> Enforced:
+    """Limit memory (MiB of address space), files, processes and network for good; what the kernel enforces.
+
+    `readable` are further files and folders that may be read.
+    """
+    files = landlock.restrict([*python_paths(), *map(Path, readable)])
     resource.setrlimit(resource.RLIMIT_AS, (memory_mb << 20, memory_mb << 20))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (OPEN_FILES, OPEN_FILES))
+    system_calls = seccomp.restrict()
     sys.addaudithook(_refuse)
     # Python 3.11 has no audit event for threads.
     for module, name in (
@@ -61,6 +94,16 @@ def confine(memory_mb: int) -> None:
         (threading, "_start_new_thread"),
     ):
         setattr(module, name, _refuse_thread)
+    return Enforced(files, system_calls)
+
+
+def python_paths() -> list[Path]:
+    """What the interpreter, its libraries and this package are read from."""
+    package = Path(__file__).parents[2]
+    roots = {sys.prefix, sys.base_prefix, sys.exec_prefix, *SYSTEM}
+    # Of a checkout only the package: beside it lie runs, databases and settings. Nor the current folder.
+    added = {entry for entry in sys.path if entry and Path(entry) not in (package.parent, Path.cwd())}
+    return sorted({*map(Path, roots | added), package})
 
 
 def _refuse_thread(*_: Any) -> NoReturn:
