@@ -18,6 +18,7 @@ from envsched.overrides import SettingsError as SettingsError
 from envsched.overrides import merge, parse_override, read_yaml
 
 Positive = Annotated[int, Field(ge=1)]
+SOURCES = ("synthetic", "envscaler", "bfcl", "tau", "tau2", "acebench", "collection")
 Probability = Annotated[float, Field(ge=0, le=1)]
 
 
@@ -30,8 +31,9 @@ class Block(BaseModel):
 class EnvironmentSettings(Block):
     """Which environments and tasks there are, and the limits under which they run."""
 
-    source: Literal["synthetic", "envscaler", "bfcl", "tau", "tau2", "acebench", "collection"] = "synthetic"
-    """Where environments come from."""
+    source: str = "synthetic"
+    """Where environments come from: synthetic, envscaler, bfcl, tau, tau2, acebench, collection, or a module
+    of your own such as `package.module`."""
     path: str | None = None
     """Folder of the source's records (envscaler, acebench), registered environments (collection), checkout
     (tau) or package (another version of bfcl); the others need none."""
@@ -55,6 +57,15 @@ class EnvironmentSettings(Block):
     unconfined: Literal["refuse", "allow"] = "refuse"
     """Whether code of unknown origin (envscaler, collection) is run where the system cannot keep it from
     files, network and processes."""
+
+    @field_validator("source")
+    @classmethod
+    def _source_exists(cls, name: str) -> str:
+        of_ones_own = "." in name and all(part.isidentifier() for part in name.split("."))
+        if name not in SOURCES and not of_ones_own:
+            allowed = f"{', '.join(SOURCES)} or a module such as package.module"
+            raise PydanticCustomError("unknown_source", "allowed: {allowed}", {"allowed": allowed})
+        return name
 
 
 class PolicySettings(Block):

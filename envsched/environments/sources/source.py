@@ -26,7 +26,7 @@ class Loaded:
 
 
 class Source(Protocol):
-    """A module in `envsched.environments.sources`."""
+    """A module in `envsched.environments.sources`, or one of your own."""
 
     def load(self, settings: EnvironmentSettings) -> Loaded:
         """All nodes, as pure data: no record's code is run.
@@ -39,8 +39,8 @@ class Source(Protocol):
 
 
 def source(name: str) -> Source:
-    """The source called `name`."""
-    return cast(Source, import_module(f"envsched.environments.sources.{name}"))
+    """The source called `name`: a module here or, with a dot in its name, anywhere."""
+    return cast(Source, import_module(name if "." in name else f"envsched.environments.sources.{name}"))
 
 
 def hashed_split(scenario: str) -> bool:

@@ -159,10 +159,11 @@ def test_one_worker_judges_each_version_by_its_own_classes(registry: Registry) -
     newer = load_registry(SETTINGS.model_copy(update={"path": V4}))
     assert newer.environments[0].program == {"package": str(Path(V4).resolve()), "version": "2026.3.23"}
     nodes = [part for pair in zip(registry.nodes[::80], newer.nodes[::80], strict=True) for part in pair]
-    histories = play(SETTINGS, nodes, [ground_truth(node) for node in nodes])
+    settings = SETTINGS.model_copy(update={"readable": [str(Path(V4).resolve())]})
+    histories = play(settings, nodes, [ground_truth(node) for node in nodes])
     assert [history[-1].reward for history in histories] == [1.0] * len(nodes)
     pair = [named(registry, "multi_turn_base_0"), named(newer, "multi_turn_base_0")]
-    [old, new] = play(SETTINGS, pair, [[ToolCall("cat", {"file_name": "no such"})]] * 2)
+    [old, new] = play(settings, pair, [[ToolCall("cat", {"file_name": "no such"})]] * 2)
     assert old[-1].text == '{"error": "cat: no such: No such file or directory"}'
     assert new[-1].text == '{"error": "cat: \'no such\': No such file or directory"}'
 

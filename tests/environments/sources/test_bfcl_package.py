@@ -59,7 +59,7 @@ def test_one_worker_plays_two_versions_in_turn(other: Path) -> None:
     assert nodes[0].environment.program == {}
     assert nodes[1].environment.program == {"package": str(other), "version": "9.9"}
     for order in ([0, 1, 0, 1], [1, 0, 1]):
-        with EpisodePool(SETTINGS) as pool:
+        with EpisodePool(SETTINGS.model_copy(update={"readable": [str(other)]})) as pool:
             played = [play_turn(pool, nodes[which]) for which in order]
         keys = [("current_working_directory", "here")[which] for which in order]
         assert [here.text for here, _ in played] == [f'{{"{key}": "/workspace"}}' for key in keys]

@@ -270,7 +270,7 @@ def test_large_values_are_stored_and_compared(tiny: Path) -> None:
 
 def test_it_runs_in_a_confined_worker(tiny: Path) -> None:
     node = named(load(tiny), "retail-test-0")
-    with EpisodePool(EnvironmentSettings(call_seconds=30.0)) as pool:
+    with EpisodePool(EnvironmentSettings(call_seconds=30.0, readable=[str(tiny)])) as pool:
         [(one, first), (other, _)] = pool.reset([(node, 0), (node, 0)])
         assert (first.text, first.awaits_user) == (tau.GREETING, True)
         pool.act([(one, set_value([5])), (other, set_value([6]))])
