@@ -331,6 +331,9 @@ class TrainSettings(Block):
     """Of everything random in the run."""
     runs_directory: str = "runs"
     """Runs are kept in `<runs_directory>/<run>`."""
+    environments: Literal["same", "changed"] = "same"
+    """Whether a run may be continued on environments that have changed: `changed` keeps the history of all
+    tasks that are as they were."""
     keep_checkpoints: Annotated[int, Field(ge=1)] = 2
     """Newest policy checkpoints that stay on disk; the last one is enough to resume."""
     keep_rollouts: Annotated[int, Field(ge=0)] = 2

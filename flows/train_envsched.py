@@ -2,7 +2,7 @@
 
 register ─▶ prepare ─▶ start ─▶ [ once a step ] ─▶ report
 
-once a step: rebuild graph ─▶ fit variance ─▶ schedule ─▶ roll out ─▶ update ─▶ (evaluate) ─▶ record
+a step: (refresh) ─▶ rebuild graph ─▶ fit variance ─▶ schedule ─▶ roll out ─▶ update ─▶ (evaluate) ─▶ record
 """
 
 import json
@@ -28,6 +28,7 @@ from tasks.prefect_server import prefect_server
 from tasks.prepare import prepare_policy
 from tasks.rebuild_graph import rebuild_graph
 from tasks.record import record_step
+from tasks.refresh import refresh_environments
 from tasks.register import register_environments
 from tasks.report import report
 from tasks.roll_out import roll_out
@@ -83,6 +84,8 @@ def train_envsched(
         for step in session.progress.count("training", first, resolved.train.steps):
             started = time.perf_counter()
             if step > 0:
+                if resolved.environments.source == "collection":
+                    refresh_environments(name)
                 rebuild_graph(name, step)
                 fit_variance(name, step)
                 schedule_batch(name, step)

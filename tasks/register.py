@@ -6,6 +6,7 @@ from typing import Any
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
+from envsched.environments.collection import stamp
 from envsched.environments.registry import load_registry
 from envsched.runs import RunDirectory
 from tasks.session import session
@@ -16,6 +17,8 @@ def register_environments(run: str) -> dict[str, Any]:
     """Load all environments and create or continue the run directory; the registry's version and counts."""
     live = session(run)
     with live.progress.stage("environments", keep=True):
+        if live.settings.environments.source == "collection":
+            live.stamp = stamp(Path(live.settings.environments.path or ""))
         live.registry = load_registry(live.settings.environments)
         summary = live.registry.summary()
         config = live.settings.model_dump(mode="json")

@@ -37,6 +37,8 @@ class Session:
     """Closes everything in the opposite order."""
     progress: Progress
     registry: Registry = field(init=False)
+    stamp: object = ()
+    """State of the collection that the registry was read from; empty for other sources."""
     run: RunDirectory = field(init=False)
     policy: Path = field(init=False)
     """The initial policy, with its tokenizer."""

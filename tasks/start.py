@@ -17,7 +17,7 @@ from envsched.reports.batch import curve_environments
 from envsched.rollouts.chat import Chat
 from envsched.rollouts.collect import Collector, Limits
 from envsched.rollouts.engine import make_engine
-from envsched.scheduling.registry import scheduler_from_settings
+from envsched.scheduling.registry import continued_scheduler, scheduler_from_settings
 from tasks.commit import commit
 from tasks.record import track_step
 from tasks.session import Session, session
@@ -59,11 +59,13 @@ def _start_scheduler(live: Session) -> None:
     """The scheduler as the last complete step left it, and what its reports rest on."""
     settings = live.settings
     nodes = profiles(live.registry.train, settings.environments.reward != "binary")
+    last = live.run.last_step
     with live.progress.stage(f"scheduler {settings.schedule.scheduler}", keep=True):
-        live.scheduler = scheduler_from_settings(settings, nodes)
-    if live.run.last_step is not None:
-        state = live.run.scheduler(live.run.last_step).read_text()
-        live.scheduler.load_state_dict(json.loads(state))
+        if last is None:
+            live.scheduler = scheduler_from_settings(settings, nodes)
+        else:
+            state = json.loads(live.run.scheduler(last).read_text())
+            live.scheduler = continued_scheduler(settings, nodes, state)
     live.seen = set(read_history(live.run.path / "history")["key"])
     live.curves = curve_environments(live.scheduler.keys)
     count = len({node.environment for node in nodes})

@@ -109,6 +109,12 @@ def read_collection(directory: Path) -> list[Entry]:
     return entries
 
 
+def stamp(directory: Path) -> tuple[tuple[str, int, int], ...]:
+    """What changes whenever an environment comes, goes or is written anew: names, times, sizes of files."""
+    found = [(file.name, file.stat()) for file in sorted(directory.glob(f"*{SUFFIX}"))]
+    return tuple((name, status.st_mtime_ns, status.st_size) for name, status in found)
+
+
 def remove_entry(directory: Path, name: str) -> None:
     """Remove an environment; FileNotFoundError if it is not registered."""
     entry_file(directory, name).unlink()

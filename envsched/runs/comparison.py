@@ -10,6 +10,7 @@ from envsched.runs.manifest import load_object
 
 CHANGEABLE = (
     "train.steps",
+    "train.environments",
     "train.keep_checkpoints",
     "train.keep_rollouts",
     "train.runs_directory",
@@ -31,10 +32,14 @@ def check_same(path: Path, config: Mapping[str, Any], environments: Mapping[str,
             old, new = before.get(name, ABSENT), now.get(name, ABSENT)
             if old != new and not any(name == top or name.startswith(f"{top}.") for top in CHANGEABLE):
                 faults.append(f"{name}: found {new}; the run was started with {old}")
-    if (path / "environments.json").exists():
+    accepted = config.get("train", {}).get("environments") == "changed"
+    if (path / "environments.json").exists() and not accepted:
         was, now_is = load_object(path / "environments.json").get("version"), environments.get("version")
         if was != now_is:
-            faults.append(f"environments: found version {now_is}; the run was started with {was}")
+            faults.append(
+                f"environments: found version {now_is}; the run was started with {was}; to keep the "
+                "history of all tasks that are as they were, -S train.environments=changed"
+            )
     if faults:
         faults.append("give the settings it was started with, or another run name")
         raise RunError("\n".join([f"{path}: cannot be continued:", *faults]))

@@ -52,8 +52,9 @@ class RunDirectory:
 
         `config` is the resolved settings and `environments` the registry's summary with its `version`, both
         JSON data. RunError where another writer holds the run for longer than `wait_seconds`, where either
-        differs from what the run was started with (apart from `CHANGEABLE` settings), where files of
-        completed steps are damaged, or where the directory cannot be used.
+        differs from what the run was started with (apart from `CHANGEABLE` settings, and from environments if
+        `train.environments` is `changed`), where files of completed steps are damaged, or where the directory
+        cannot be used.
         """
         path = Path(path).absolute()
         try:
@@ -123,6 +124,10 @@ class RunDirectory:
         except OSError as error:
             raise RunError(f"{self.path}: step {step} cannot be completed: {error}") from error
         self.last_step = step
+
+    def change_environments(self, environments: Mapping[str, Any]) -> None:
+        """The run goes on with other environments: their registry's summary."""
+        write_json(self.path / "environments.json", dict(environments))
 
     def prune(self, keep_checkpoints: int, keep_rollouts: int) -> None:
         """Delete checkpoints and token-level rollouts of all but the newest steps.

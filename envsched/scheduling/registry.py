@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -56,6 +56,24 @@ def scheduler_from_settings(settings: Settings, nodes: Sequence[NodeProfile]) ->
     taken = option_names(found)
     given = {name: value for name, value in options.items() if name in taken}
     return found(nodes, settings.train.seed, settings.train.group_size, **given)
+
+
+def continued_scheduler(
+    settings: Settings, nodes: Sequence[NodeProfile], state: Mapping[str, Any]
+) -> Scheduler:
+    """The scheduler of the settings as `state` left it, over `nodes`, which may have changed since.
+
+    What is known of nodes that are still there stays.
+    """
+    here = {node.key: node for node in nodes}
+    then = [here.get(key, NodeProfile(key)) for key in state["keys"]]
+    scheduler = scheduler_from_settings(settings, then)
+    scheduler.load_state_dict(state)
+    added = [node for node in nodes if node.key not in scheduler.nodes]
+    removed = [key for key in state["keys"] if key not in here]
+    if added or removed:
+        scheduler.update(added, removed)
+    return scheduler
 
 
 def scheduler_class(name: str) -> type[Scheduler]:

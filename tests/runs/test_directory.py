@@ -194,8 +194,18 @@ def test_continuing_with_other_settings_lists_each(tmp_path: Path) -> None:
         "new: found 1; the run was started with nothing",
         "train.seed: found 1; the run was started with 0",
         "update.betas: found nothing; the run was started with [0.9, 0.99]",
-        "environments: found version xyz; the run was started with abc",
+        "environments: found version xyz; the run was started with abc; to keep the history of all tasks "
+        "that are as they were, -S train.environments=changed",
     ]
+
+
+def test_other_environments_are_taken_where_that_is_asked_for(tmp_path: Path) -> None:
+    open_run(tmp_path / "run").close()
+    with pytest.raises(RunError, match="found version xyz"):
+        open_run(tmp_path / "run", environments={"version": "xyz"})
+    accepted = {**CONFIG, "train": {"steps": 5, "seed": 0, "environments": "changed"}}
+    open_run(tmp_path / "run", accepted, {"version": "xyz"}).close()
+    assert json.loads((tmp_path / "run" / "environments.json").read_text()) == {"version": "xyz"}
 
 
 def test_settings_that_may_change_are_stored_anew(tmp_path: Path) -> None:

@@ -1,12 +1,16 @@
 """Every scheduler there is can be made by its name."""
 
+import json
+
 import pytest
 
 from envsched.config import load_settings
 from envsched.graph.profile import NodeProfile
+from envsched.history.outcome import GroupOutcome
 from envsched.scheduling.predictive import Predictive
 from envsched.scheduling.registry import (
     SCHEDULERS,
+    continued_scheduler,
     make_scheduler,
     option_names,
     scheduler_class,
@@ -59,3 +63,24 @@ def test_options_are_found_where_a_class_hands_them_on() -> None:
     assert not {"schedule", "graph", "half_life"} & option_names(Keeping)
     assert {"schedule", "graph", "variance"} <= option_names(scheduler_class("envsched"))
     assert "schedule" not in option_names(scheduler_class("uniform"))
+
+
+@pytest.mark.parametrize("name", ["envsched", "uniform", "hierarchical_beta", "plr", "sec"])
+def test_a_scheduler_goes_on_over_a_changed_pool(name: str) -> None:
+    nodes = [NodeProfile(f"{environment}/t{i}#1") for environment in "ab" for i in range(4)]
+    settings = load_settings(None, [f"schedule.scheduler={name}", "train.group_size=2"])
+    scheduler = scheduler_from_settings(settings, nodes)
+    batch = scheduler.next_batch(3, 1)
+    no, one = (False, False), (1, 1)
+    scheduler.observe([GroupOutcome(key, 1, 1, (0.0, 1.0), no, no, one, one, one) for key in batch.keys])
+    state = json.loads(json.dumps(scheduler.state_dict()))
+
+    same = continued_scheduler(settings, nodes, state)
+    assert same.next_batch(3, 2) == scheduler.next_batch(3, 2)
+
+    changed = [*nodes[1:], NodeProfile("c/t0#1")]
+    expected = continued_scheduler(settings, nodes, state)
+    expected.update(added=changed[-1:], removed=[nodes[0].key])
+    found = continued_scheduler(settings, changed, state)
+    assert found.keys == expected.keys
+    assert found.next_batch(3, 2).keys == expected.next_batch(3, 2).keys
