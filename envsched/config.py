@@ -18,7 +18,17 @@ from envsched.overrides import SettingsError as SettingsError
 from envsched.overrides import merge, parse_override, read_yaml
 
 Positive = Annotated[int, Field(ge=1)]
-SOURCES = ("synthetic", "envscaler", "bfcl", "tau", "tau2", "acebench", "collection")
+SOURCES = (
+    "synthetic",
+    "envscaler",
+    "bfcl",
+    "tau",
+    "tau2",
+    "acebench",
+    "gymnasium",
+    "reasoning_gym",
+    "collection",
+)
 Probability = Annotated[float, Field(ge=0, le=1)]
 
 
@@ -32,11 +42,12 @@ class EnvironmentSettings(Block):
     """Which environments and tasks there are, and the limits under which they run."""
 
     source: str = "synthetic"
-    """Where environments come from: synthetic, envscaler, bfcl, tau, tau2, acebench, collection, or a module
-    of your own such as `package.module`."""
+    """Where environments come from: synthetic, envscaler, bfcl, tau, tau2, acebench, gymnasium,
+    reasoning_gym, collection, or a module of your own such as `package.module`."""
     path: str | None = None
     """Folder of the source's records (envscaler, acebench), registered environments (collection), checkout
-    (tau) or package (another version of bfcl); the others need none."""
+    (tau) or package (another version of bfcl); names of factories (gymnasium) or generators
+    (reasoning_gym)."""
     suite_seed: Annotated[int, Field(ge=0)] = 0
     """Another seed gives another synthetic suite."""
     limit: Positive | None = None
