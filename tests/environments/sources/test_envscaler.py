@@ -1,7 +1,12 @@
 """The real EnvScaler records, run."""
 
+import contextlib
+import copy
 import json
+import sys
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -9,7 +14,7 @@ from envsched.config import EnvironmentSettings
 from envsched.environments.episode import Action, Observation, Say, ToolCall
 from envsched.environments.pool import EpisodePool
 from envsched.environments.registry import Registry, load_registry
-from envsched.environments.spec import ToolSpec
+from envsched.environments.spec import Node, ToolSpec
 
 DATA = Path(__file__).parents[4] / "shared" / "data" / "envscaler"
 pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason=f"EnvScaler records are not at {DATA}")
@@ -41,6 +46,13 @@ def test_doing_nothing_is_scored_in_every_scenario(registry: Registry) -> None:
     assert sum(reward > 0 for reward in rewards) > len(rewards) / 2
 
 
+def a_name(node: Node) -> str:
+    """Something that the state has a name for."""
+    tables = node.task.program["state"].values()
+    names = [name for table in tables if isinstance(table, dict) for name in table]
+    return str(names[0]) if names else "x"
+
+
 def made_up(tool: ToolSpec, state: str) -> Action:
     """A call with arguments of the right types, using names from the state where there are any."""
     values = {"string": state, "integer": 1, "number": 1.5, "boolean": True, "array": [], "object": {}}
@@ -58,9 +70,7 @@ def play_all(registry: Registry, workers: int) -> tuple[list[list[Observation]],
             batch: list[tuple[int, Action]] = []
             for i, node in enumerate(registry.nodes):
                 if turn < len(node.environment.tools) and not histories[i][-1].terminated:
-                    tables = node.task.program["state"].values()
-                    names = [name for table in tables if isinstance(table, dict) for name in table]
-                    batch.append((i, made_up(node.environment.tools[turn], str(names[0]) if names else "x")))
+                    batch.append((i, made_up(node.environment.tools[turn], a_name(node))))
             answers = pool.act([(started[i][0], action) for i, action in batch])
             for (i, _), answer in zip(batch, answers, strict=True):
                 histories[i].append(answer)
@@ -71,6 +81,41 @@ def test_two_replays_are_identical_to_the_byte(registry: Registry) -> None:
     one, other = play_all(registry, workers=1), play_all(registry, workers=2)
     assert one == other
     assert sum(len(history) for history in one[0]) > 500
+
+
+def reference_reward(node: Node) -> float:
+    """Share of checks that pass after the same calls, in this process, as plainly as can be."""
+    module = ModuleType("environment")
+    sys.modules["environment"] = module
+    exec(node.environment.program["class_code"], vars(module))
+    cls = getattr(module, node.environment.program["class_name"])
+    state = copy.deepcopy(node.task.program["state"])
+    try:
+        instance = cls(state)
+    except TypeError:
+        instance = cls()
+    for name, value in state.items():
+        setattr(instance, name, value)
+    initial = copy.deepcopy(vars(instance))
+    for tool in node.environment.tools:
+        action = made_up(tool, a_name(node))
+        assert isinstance(action, ToolCall)
+        with contextlib.suppress(Exception):
+            getattr(instance, action.name)(**action.arguments)
+    passed = 0
+    for check in node.task.program["checks"]:
+        scope: dict[str, Any] = {"initial_state": copy.deepcopy(initial)}
+        exec(check, scope)
+        with contextlib.suppress(Exception):
+            passed += scope["check_func"](copy.deepcopy(vars(instance))) is True
+    return round(passed / len(node.task.program["checks"]), 4)
+
+
+def test_rewards_equal_those_of_a_plain_reference(registry: Registry) -> None:
+    histories, rewards = play_all(registry, workers=2)
+    sound = [i for i, history in enumerate(histories) if not history[-1].errored]
+    assert len(sound) > 40
+    assert [rewards[i] for i in sound] == [reference_reward(registry.nodes[i]) for i in sound]
 
 
 def test_text_ends_the_episode_with_its_reward(registry: Registry) -> None:
