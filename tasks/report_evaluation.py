@@ -37,7 +37,8 @@ def _track(live: Evaluation, summary: dict[str, Any]) -> None:
     settings = live.settings.tracking.model_copy(update={"experiment": EXPERIMENT})
     tracker = Tracker(settings, live.path, tags, live.settings.model_dump(mode="json"))
     table = rows(summary, list(summary["suites"]))
-    tracker.log_evaluation(live.card.version, metrics(summary), table)
+    # All at one step: MLflow then draws a bar a model and not a curve over training steps.
+    tracker.log_evaluation(0, metrics(summary), table)
     sent = tracker.close("FINISHED")
     if sent and tracker.run_id is not None:
         for suite in [suite for suite, count in live.played.items() if count]:

@@ -56,7 +56,8 @@ class Tracker:
         self._recorded = {(r["kind"], r["step"]) for r in records if r.get("step", last + 1) <= last}
         identity = records[0]["run"] if records else f"{directory.name}-{uuid.uuid4().hex[:12]}"
         self.uri = tracking_uri(settings)
-        self._run = MlflowRun(self.uri, settings.experiment, directory.name, identity)
+        started = records[0]["time"] if records else _now()
+        self._run = MlflowRun(self.uri, settings.experiment, directory.name, identity, started)
         self._delivery = Delivery(self._spool, self._run)
         text_tags = {name: str(value) for name, value in tags.items()}
         self._append({"kind": "run", "run": identity, "tags": text_tags, "config": dict(config)})
@@ -125,7 +126,7 @@ class Tracker:
 
     def _append(self, record: Record) -> None:
         try:
-            self._spool.append({**record, "time": time.time_ns() // 1_000_000})
+            self._spool.append({**record, "time": _now()})
         except OSError as error:
             log.warning(
                 "%s: %s of step %s is lost: %s", self._spool.path, record["kind"], record.get("step"), error
@@ -139,10 +140,12 @@ class MlflowRun:
     MLflow takes seconds to import, so that is left to the thread that sends.
     """
 
-    def __init__(self, uri: str, experiment: str, name: str, identity: str) -> None:
+    def __init__(self, uri: str, experiment: str, name: str, identity: str, started: int) -> None:
+        """`started` is when the run began, in milliseconds since 1970."""
         self.uri = uri
         self.run_id: str | None = None
         self._experiment, self._name, self._identity = experiment, name, identity
+        self._started = started
         self._client: Any = None
         self._tables: list[dict[str, str]] = []
 
@@ -188,7 +191,8 @@ class MlflowRun:
             return str(found.experiment_id)
 
     def _create_run(self, experiment: str) -> Any:
-        return self._client.create_run(experiment, run_name=self._name, tags={RUN_TAG: self._identity})
+        tags = {RUN_TAG: self._identity}
+        return self._client.create_run(experiment, self._started, tags, run_name=self._name)
 
     def _send_run(self, record: Record) -> None:
         from mlflow.entities import Param, RunTag
@@ -232,6 +236,10 @@ def _spool_errors(uri: str, **by_code: type[Exception]) -> Iterator[None]:
         raise kind(f"{uri}: {' '.join(str(error).split())[:300]}") from error
     except OSError as error:
         raise Unreachable(f"{uri}: {error}") from error
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000
 
 
 def tracking_uri(settings: TrackingSettings) -> str:

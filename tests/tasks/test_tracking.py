@@ -202,7 +202,7 @@ def test_server_that_comes_up_later_gets_what_was_kept(server: Any, tmp_path: Pa
 
 
 def test_list_of_tables_stays_within_the_limit_of_a_tag(uri: str) -> None:
-    run = MlflowRun(uri, "envsched", "long", "long-1")
+    run = MlflowRun(uri, "envsched", "long", "long-1", 1)
     run.connect()
     for step in range(LISTED_TABLES + 2):
         table = {"path": f"evaluations/step-{step:06d}.json", "columns": ["key"], "data": [["a"]]}
@@ -213,14 +213,14 @@ def test_list_of_tables_stays_within_the_limit_of_a_tag(uri: str) -> None:
 
 
 def test_run_deleted_meanwhile_is_made_anew(uri: str) -> None:
-    run = MlflowRun(uri, "envsched", "demo", "demo-1")
+    run = MlflowRun(uri, "envsched", "demo", "demo-1", 1)
     first = run.connect()
     MlflowClient(uri).delete_run(run.run_id)
     assert run.connect() != first
 
 
 def test_record_that_mlflow_refuses_is_rejected_not_retried(uri: str) -> None:
-    run = MlflowRun(uri, "envsched", "demo", "demo-1")
+    run = MlflowRun(uri, "envsched", "demo", "demo-1", 1)
     run.connect()
     with pytest.raises(Rejected, match=r"bad\[name\]"):
         run.send({"kind": "step", "step": 1, "time": 1, "metrics": {"bad[name]": 1.0}})
@@ -231,7 +231,7 @@ def test_unusable_uri_is_unreachable(scheme: str, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     uri = f"{scheme}:///{tmp_path}/file/mlflow"
     with pytest.raises(Unreachable, match=f"^{re.escape(uri)}: "):
-        MlflowRun(uri, "envsched", "demo", "demo-1").connect()
+        MlflowRun(uri, "envsched", "demo", "demo-1", 1).connect()
 
 
 def test_names_that_mlflow_refuses_are_rewritten() -> None:
