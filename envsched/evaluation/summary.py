@@ -1,4 +1,4 @@
-"""All suites of one model in one file: `<results>/<model>/summary.json`.
+"""All suites of one model in one file: `<results>/<model>/summary.json`, and just the scores: `scores.json`.
 
 A suite's score is the unweighted mean of its subsets, and the average that of the three benchmarks, as the
 literature has it. What was not run is said to be so; it is neither zero nor left out in silence.
@@ -15,6 +15,7 @@ from envsched.evaluation.suites import BENCHMARKS
 from envsched.files import write_json
 
 SUMMARY = "summary.json"
+SCORES = "scores.json"
 NOT_RUN = "not run"
 
 
@@ -33,7 +34,18 @@ def write_summary(
     merged = {**(old["suites"] if same else {}), **suites}
     summary = {"model": dict(model), "suites": merged, "average": average(merged)}
     write_json(directory / SUMMARY, summary)
+    write_json(directory / SCORES, scores(summary))
     return summary
+
+
+def scores(summary: Mapping[str, Any]) -> dict[str, Any]:
+    """Share of tasks solved by suite and subset, with the suite's mean; the average where there is one."""
+    found: dict[str, Any] = {
+        suite: {"mean": part["success"], **{name: one["success"] for name, one in part["subsets"].items()}}
+        for suite, part in summary["suites"].items()
+    }
+    average = summary["average"]["success"]
+    return found if average is None else {**found, "average": average}
 
 
 def suite_summary(

@@ -1,5 +1,6 @@
 """Means as the literature takes them, and what was not run."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,14 @@ def test_the_average_needs_all_three_benchmarks() -> None:
 def test_a_suite_that_succeeded_nowhere_was_run() -> None:
     found = average({"bfcl_v3": suite(0.0), "tau": suite(0.0), "acebench": suite(0.0)})
     assert found["success"] == 0.0
+
+
+def test_scores_are_kept_apart_for_tables(tmp_path: Path) -> None:
+    write_summary(tmp_path, {}, {"bfcl_v3": suite(0.2, 0.4)})
+    found = json.loads((tmp_path / "scores.json").read_text())
+    assert found == {"bfcl_v3": {"mean": pytest.approx(0.3), "s0": 0.2, "s1": 0.4}}
+    write_summary(tmp_path, {}, {"tau": suite(0.1), "acebench": suite(0.5)})
+    assert json.loads((tmp_path / "scores.json").read_text())["average"] == pytest.approx(0.3)
 
 
 def test_suites_gather_until_the_checkpoint_changes(tmp_path: Path) -> None:
