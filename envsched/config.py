@@ -18,17 +18,6 @@ from envsched.overrides import SettingsError as SettingsError
 from envsched.overrides import merge, parse_override, read_yaml
 
 Positive = Annotated[int, Field(ge=1)]
-SOURCES = (
-    "synthetic",
-    "envscaler",
-    "bfcl",
-    "tau",
-    "tau2",
-    "acebench",
-    "gymnasium",
-    "reasoning_gym",
-    "collection",
-)
 Probability = Annotated[float, Field(ge=0, le=1)]
 
 
@@ -72,6 +61,8 @@ class EnvironmentSettings(Block):
     @field_validator("source")
     @classmethod
     def _source_exists(cls, name: str) -> str:
+        from envsched.environments.sources.source import SOURCES
+
         of_ones_own = "." in name and all(part.isidentifier() for part in name.split("."))
         if name not in SOURCES and not of_ones_own:
             allowed = f"{', '.join(SOURCES)} or a module such as package.module"

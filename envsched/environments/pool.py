@@ -18,10 +18,8 @@ from envsched.config import EnvironmentSettings, SettingsError
 from envsched.environments import wire
 from envsched.environments.episode import Action, Observation
 from envsched.environments.slot import PlayedEpisode, Slot, Step, reset_command
+from envsched.environments.sources.source import VOUCHED_FOR
 from envsched.environments.spec import Node
-
-VOUCHED_FOR = ("synthetic", "bfcl", "tau", "tau2", "acebench")
-"""Sources whose code is ours or that of a package; nobody vouches for that of others."""
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,11 @@ from envsched.environments.spec import EnvironmentSpec, Node, TaskSpec, digest
 if TYPE_CHECKING:
     from envsched.config import EnvironmentSettings
 
+VOUCHED_FOR = ("synthetic", "bfcl", "tau", "tau2", "acebench")
+"""Sources whose code is ours or that of a package; nobody vouches for that of others."""
+SOURCES = (*VOUCHED_FOR, "envscaler", "gymnasium", "reasoning_gym", "collection")
+"""Those in this folder."""
+
 
 @dataclass(frozen=True)
 class Loaded:
