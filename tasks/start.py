@@ -35,6 +35,9 @@ def start_engines(run: str) -> int:
         live.trainer = TrainerClient(settings, live.run.policy(version), live.run.path / "trainer.log")
         live.stack.callback(live.trainer.close)
         pool = live.stack.enter_context(EpisodePool(settings.environments))
+        if pool.unenforced:
+            only = "; ".join(pool.unenforced)
+            live.progress.line(f"environments: on this system nothing but Python itself prevents {only}")
         engine = make_engine(settings, live.run.policy(version), version)
         live.stack.callback(lambda: live.collector.engine.close())
         chat = Chat(AutoTokenizer.from_pretrained(live.policy), tool_format(settings))
