@@ -18,7 +18,7 @@ from envsched.config import EnvironmentSettings, SettingsError
 from envsched.environments import wire
 from envsched.environments.episode import Action, Observation
 from envsched.environments.slot import PlayedEpisode, Slot, Step, reset_command
-from envsched.environments.sources.source import VOUCHED_FOR
+from envsched.environments.sources.source import NETWORKED, VOUCHED_FOR
 from envsched.environments.spec import Node
 
 
@@ -154,7 +154,7 @@ class EpisodePool:
         return [results[position] for position in sorted(results)]
 
     def _refuse_unconfined(self) -> None:
-        foreign = self.settings.source not in VOUCHED_FOR
+        foreign = self.settings.source not in (*VOUCHED_FOR, *NETWORKED)
         if self.unenforced and foreign and self.settings.unconfined == "refuse":
             raise SettingsError(
                 f"environments.unconfined: found refuse, and this system cannot keep code of "

@@ -168,7 +168,7 @@ def main() -> None:
     limits.leave_with_parent(options["parent"])
     signal.signal(signal.SIGALRM, _raise_time_limit)
     source_fd, sink_fd = limits.take_pipes()
-    enforced = limits.confine(options["memory_mb"], options["readable"])
+    enforced = limits.confine(options["memory_mb"], options["readable"], options["network"])
     _write(sink_fd, wire.pack(vars(enforced)))
     serve(Worker(options), source_fd, sink_fd)
 

@@ -39,8 +39,10 @@ def version() -> int:
     return max(0, int(offered))
 
 
-def restrict(readable: Iterable[Path]) -> bool:
+def restrict(readable: Iterable[Path], network: bool = False) -> bool:
     """Confine this process; False where the kernel does not offer it. Missing paths are passed over.
+
+    With `network` it may connect to anything.
 
     OSError where the kernel offers it and refuses.
     """
@@ -48,7 +50,7 @@ def restrict(readable: Iterable[Path]) -> bool:
     if not offered:
         return False
     handled = _RIGHTS[max(known for known in _RIGHTS if known <= offered)]
-    rules = _Ruleset(handled, _TCP if offered >= 4 else 0, _SCOPES if offered >= 6 else 0)
+    rules = _Ruleset(handled, _TCP if offered >= 4 and not network else 0, _SCOPES if offered >= 6 else 0)
     size = 24 if offered >= 6 else 16 if offered >= 4 else 8
     libc = _libc()
     ruleset = _checked(libc.syscall(_CREATE_RULESET, ctypes.byref(rules), ctypes.c_size_t(size), 0))

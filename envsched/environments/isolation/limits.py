@@ -31,6 +31,8 @@ FORBIDDEN = frozenset(
 _PR_SET_PDEATHSIG = 1
 SYSTEM = ("/usr", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/localtime", "/dev/null", "/dev/urandom")
 """What Python itself reads beside its own folders."""
+NAMES = ("/etc/hosts", "/etc/resolv.conf", "/etc/nsswitch.conf", "/etc/host.conf", "/etc/gai.conf")
+"""What names of hosts are looked up in."""
 OPEN_FILES = 64
 
 
@@ -75,18 +77,19 @@ def take_pipes() -> tuple[int, int]:
     return source, sink
 
 
-def confine(memory_mb: int, readable: Sequence[str]) -> Enforced:
+def confine(memory_mb: int, readable: Sequence[str], network: bool = False) -> Enforced:
     """Limit memory (MiB of address space), files, processes and network for good; what the kernel enforces.
 
-    `readable` are further files and folders that may be read.
+    `readable` are further files and folders that may be read; with `network` sockets are allowed.
     """
-    files = landlock.restrict([*python_paths(), *map(Path, readable)])
+    names = NAMES if network else ()
+    files = landlock.restrict([*python_paths(), *map(Path, (*readable, *names))], network)
     resource.setrlimit(resource.RLIMIT_AS, (memory_mb << 20, memory_mb << 20))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
     resource.setrlimit(resource.RLIMIT_NOFILE, (OPEN_FILES, OPEN_FILES))
-    system_calls = seccomp.restrict()
-    sys.addaudithook(_refuse)
+    system_calls = seccomp.restrict(network)
+    sys.addaudithook(_refuse_but_sockets if network else _refuse)
     # Python 3.11 has no audit event for threads.
     for module, name in (
         (_thread, "start_new_thread"),
@@ -108,6 +111,11 @@ def python_paths() -> list[Path]:
 
 def _refuse_thread(*_: Any) -> NoReturn:
     raise PermissionError("starting a thread is not allowed in an environment")
+
+
+def _refuse_but_sockets(event: str, arguments: tuple[Any, ...]) -> None:
+    if event != "socket.__new__":
+        _refuse(event, arguments)
 
 
 def _refuse(event: str, arguments: tuple[Any, ...]) -> None:

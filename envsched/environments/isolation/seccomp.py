@@ -42,6 +42,7 @@ _AARCH64 = {
 }  # fmt: skip
 _MACHINES = {"x86_64": (0xC000003E, 234, _X86_64), "aarch64": (0xC00000B7, 131, _AARCH64)}
 """Audit number, number of tgkill and denied system calls of each architecture."""
+SOCKETS = ("socket", "socketpair")
 _CLONE3 = 435
 """Fails as if the kernel did not know it, so that the C library falls back to clone."""
 _X32 = 0x40000000
@@ -69,11 +70,16 @@ def available() -> bool:
     return bool(ctypes.CDLL(None).prctl(21, 0, 0, 0, 0) >= 0)
 
 
-def restrict() -> bool:
-    """Deny the calls above to this process; False where that is not available, OSError if it is refused."""
+def restrict(network: bool = False) -> bool:
+    """Deny the calls above to this process, with `network` all but sockets.
+
+    False where that is not available, OSError if it is refused.
+    """
     if not available():
         return False
-    lines = _program(*_MACHINES[platform.machine()])
+    machine, tgkill, denied = _MACHINES[platform.machine()]
+    allowed = SOCKETS if network else ()
+    lines = _program(machine, tgkill, {name: n for name, n in denied.items() if name not in allowed})
     array = (_Filter * len(lines))(*(_Filter(*line) for line in lines))
     program = _Program(len(lines), array)
     libc = ctypes.CDLL(None, use_errno=True)

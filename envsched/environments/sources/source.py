@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 VOUCHED_FOR = ("synthetic", "bfcl", "tau", "tau2", "acebench")
 """Sources whose code is ours or that of a package; nobody vouches for that of others."""
-SOURCES = (*VOUCHED_FOR, "envscaler", "gymnasium", "reasoning_gym", "collection")
+NETWORKED = ("openenv",)
+"""Sources whose own code speaks to a server; its environments run there."""
+SOURCES = (*VOUCHED_FOR, *NETWORKED, "envscaler", "gymnasium", "reasoning_gym", "collection")
 """Those in this folder."""
 
 
