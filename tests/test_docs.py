@@ -41,8 +41,8 @@ def test_a_source_of_ones_own_works_as_shown(tmp_path: Path, monkeypatch: pytest
     settings = EnvironmentSettings(source="my_games.numbers")
     nodes = load_registry(settings).train
     assert [node.task.instruction for node in nodes] == [
-        "Guess my number, up to 10.",
-        "Guess my number, up to 99.",
+        "A number up to 10.",
+        "A number up to 99.",
     ]
     with EpisodePool(settings) as pool:
         [(handle, first)] = pool.reset([(nodes[0], 0)])
