@@ -11,7 +11,6 @@ import argparse
 import base64
 import json
 import os
-import socket
 import subprocess
 import sys
 import tempfile
@@ -19,6 +18,8 @@ import time
 import urllib.request
 from pathlib import Path
 from typing import Any
+
+from envsched.policy.trainer_client import free_port
 
 EXPERIMENT = "envsched-evaluations"
 SECONDS = 120
@@ -117,13 +118,6 @@ def get(url: str) -> bytes:
             if time.monotonic() > deadline:
                 raise
             time.sleep(0.5)
-
-
-def free_port() -> int:
-    """A port that nobody listens on."""
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
 
 
 if __name__ == "__main__":

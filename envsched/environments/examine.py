@@ -70,18 +70,6 @@ def duplicates(nodes: Iterable[Node]) -> dict[str, str]:
     return found
 
 
-def duplicate_tasks(nodes: Iterable[Node]) -> dict[str, str]:
-    """Keys of tasks with the same content as one before them in their environment, and its name."""
-    first: dict[tuple[str, str], str] = {}
-    found: dict[str, str] = {}
-    for node in sorted(nodes, key=lambda node: node.key):
-        content = node.environment.name, _task_content(node)
-        if content in first:
-            found[node.key] = first[content]
-        first.setdefault(content, node.task.name)
-    return found
-
-
 def flag_counts(examined: Mapping[str, Examined]) -> dict[str, int]:
     """How many tasks have each flag."""
     counts: dict[str, int] = defaultdict(int)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from envsched.config import EnvironmentSettings
 from envsched.environments.collection import (
-    SUFFIX,
     Entry,
     Examined,
     entries_of,
@@ -20,7 +19,7 @@ from envsched.environments.collection import (
 from envsched.environments.examine import duplicates, examine
 from envsched.environments.records import Problem
 from envsched.environments.sources.source import source
-from envsched.environments.spec import Node, digest
+from envsched.environments.spec import digest
 from envsched.files import sha256, write_json
 
 INPUTS = ".inputs"
@@ -62,7 +61,12 @@ def register(
     if same is not None:
         return same
     loaded = source(settings.source).load(settings)
-    known = _known(loaded.nodes, directory)
+    there = {
+        name: read_entry(file)
+        for name in {node.environment.name for node in loaded.nodes}
+        if (file := entry_file(directory, name)).is_file()
+    }
+    known = _known(there.values())
     new = [node for node in loaded.nodes if node.key not in known]
     started(len(new))
     examined = {**known, **(examine(new, settings, advance) if new else {})}
@@ -70,7 +74,7 @@ def register(
     changed: list[str] = []
     unchanged: list[str] = []
     for entry in entries_of(loaded.nodes, examined):
-        before = _before(directory, entry.environment.name)
+        before = there.get(entry.environment.name)
         kind = added if before is None else unchanged if _keys(before) == _keys(entry) else changed
         kind.append(entry.environment.name)
         if kind is not unchanged and not dry_run:
@@ -90,23 +94,14 @@ def register(
     return done
 
 
-def _known(nodes: tuple[Node, ...], directory: Path) -> dict[str, Examined]:
-    """What is registered already of these nodes, by key: it was examined then."""
-    found: dict[str, Examined] = {}
-    for name in {node.environment.name for node in nodes}:
-        entry = _before(directory, name)
-        if entry is not None:
-            found |= {
-                node.key: entry.examined[node.task.name]
-                for node in entry.nodes
-                if node.task.name in entry.examined
-            }
-    return found
-
-
-def _before(directory: Path, name: str) -> Entry | None:
-    file = entry_file(directory, name)
-    return read_entry(file) if file.is_file() else None
+def _known(entries: Iterable[Entry]) -> dict[str, Examined]:
+    """What was examined when these were registered, by key."""
+    return {
+        node.key: entry.examined[node.task.name]
+        for entry in entries
+        for node in entry.nodes
+        if node.task.name in entry.examined
+    }
 
 
 def _nothing_new(settings: EnvironmentSettings, directory: Path) -> Registration | None:
@@ -146,8 +141,3 @@ def _fingerprint(settings: EnvironmentSettings) -> str:
 
 def _keys(entry: Entry) -> set[str]:
     return {node.key for node in entry.nodes}
-
-
-def registered(directory: Path) -> list[str]:
-    """Names of all registered environments."""
-    return sorted(file.name.removesuffix(SUFFIX) for file in directory.glob(f"*{SUFFIX}"))

@@ -9,6 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from envsched.measures import smooth
 from envsched.policy.model import SIZES
 from envsched.reports.batch import PREDICTED
 from envsched.reports.charts import Charts, legend, percent
@@ -99,7 +100,11 @@ def _curves(records: Sequence[TrainingRecord], names: Sequence[str]) -> Charts:
                 rollouts, values = record.series(metric)
                 if rollouts:
                     axes.plot(
-                        rollouts, _smooth(values, window), marker="o" if window == 1 else "", ms=3, label=name
+                        rollouts,
+                        smooth(np.array(values), window),
+                        marker="o" if window == 1 else "",
+                        ms=3,
+                        label=name,
                     )
             percent(axes)
             legend(axes)
@@ -154,7 +159,7 @@ def _coverage(records: Sequence[TrainingRecord], names: Sequence[str]) -> Charts
         for record, name in zip(records, names, strict=True):
             counts = [float(len({row["environment"] for row in batch})) for batch in record.batches]
             rollouts = [step["rollouts/total"] for step in record.steps[1:]]
-            axes.plot(rollouts, _smooth(counts, SMOOTHED), label=name)
+            axes.plot(rollouts, smooth(np.array(counts), SMOOTHED), label=name)
         axes.set_ylim(bottom=0)
         legend(axes)
     return charts
@@ -187,11 +192,6 @@ def _compositions(records: Sequence[TrainingRecord], names: Sequence[str]) -> Ch
 
 def _seen(record: TrainingRecord) -> set[str]:
     return {row["key"] for batch in record.batches for row in batch}
-
-
-def _smooth(values: Sequence[float], window: int) -> list[float]:
-    """Mean of each value and the up to `window` - 1 before it."""
-    return [float(np.mean(values[max(0, i + 1 - window) : i + 1])) for i in range(len(values))]
 
 
 def _labels(records: Sequence[TrainingRecord]) -> list[str]:
