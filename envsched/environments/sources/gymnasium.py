@@ -7,21 +7,19 @@ seed is a task. The raw reward is the sum of a play's rewards, kept within [0, 1
 
 from __future__ import annotations
 
-import json
 import re
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from envsched.environments.episode import Action, Episode, Heard, Observation, ToolCall
-from envsched.environments.sources.source import Loaded, hashed_split
-from envsched.environments.spec import EnvironmentSpec, Node, Split, TaskSpec, ToolSpec
+from envsched.environments.sources.plays import TASKS, as_text, raw_reward, seeded_task
+from envsched.environments.sources.source import Loaded
+from envsched.environments.spec import EnvironmentSpec, Node, TaskSpec, ToolSpec
 
 if TYPE_CHECKING:
     from envsched.config import EnvironmentSettings
 
-TASKS = 100
-"""Seeds of each environment, where `environments.limit` does not ask for more."""
 ACT = ToolSpec(
     "act",
     "Take the next action.",
@@ -45,7 +43,9 @@ def load(settings: EnvironmentSettings) -> Loaded:
         environment = EnvironmentSpec(
             "gymnasium", name, f"The environment {name}.", (ACT,), program={"factory": factory}
         )
-        nodes += [Node(environment, _task(name, seed)) for seed in range(max(TASKS, settings.limit or 0))]
+        nodes += [
+            Node(environment, seeded_task(name, seed)) for seed in range(max(TASKS, settings.limit or 0))
+        ]
     return Loaded(tuple(nodes))
 
 
@@ -70,7 +70,7 @@ class GymEpisode:
     def reset(self) -> Observation:
         """What the environment says first. Raises whatever it raises."""
         first = self.environment.reset(seed=self.seed)
-        return Observation(_text(first[0] if isinstance(first, tuple) else first), role="user")
+        return Observation(as_text(first[0] if isinstance(first, tuple) else first), role="user")
 
     def act(self, action: Action) -> Observation:
         """One step, by the tool or in plain words."""
@@ -85,18 +85,8 @@ class GymEpisode:
         over = bool(terminated) or (len(rest) > 1 and bool(rest[0]))  # a four-tuple has no `truncated`
         shown = self.verify() if over else 0.0
         kind = ACT.kind if isinstance(action, ToolCall) else "communicate"
-        return Observation(_text(observation), reward=shown, terminated=over, kind=kind)
+        return Observation(as_text(observation), reward=shown, terminated=over, kind=kind)
 
     def verify(self) -> float:
         """Sum of the rewards so far, within [0, 1]; whether it is 1 when the reward is binary."""
-        total = min(max(self.total, 0.0), 1.0)
-        return float(total >= 1.0) if self.binary else total
-
-
-def _task(name: str, seed: int) -> TaskSpec:
-    split: Split = "heldout" if hashed_split(f"{name} {seed}") else "train"
-    return TaskSpec(name, f"seed-{seed}", f"Play {name}.", split, program={"seed": seed})
-
-
-def _text(observation: Any) -> str:
-    return observation if isinstance(observation, str) else json.dumps(observation, default=str)
+        return raw_reward(self.total, self.binary)

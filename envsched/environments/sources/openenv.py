@@ -13,15 +13,14 @@ import urllib.request
 from typing import TYPE_CHECKING, Any
 
 from envsched.environments.episode import Action, Episode, Observation, ToolCall
-from envsched.environments.sources.source import Loaded, hashed_split
+from envsched.environments.sources.plays import TASKS, as_text, raw_reward, seeded_task
+from envsched.environments.sources.source import Loaded
 from envsched.environments.sources.websocket import Connection
-from envsched.environments.spec import EnvironmentSpec, Node, Split, TaskSpec, ToolSpec
+from envsched.environments.spec import EnvironmentSpec, Node, TaskSpec, ToolSpec
 
 if TYPE_CHECKING:
     from envsched.config import EnvironmentSettings
 
-TASKS = 100
-"""Seeds of each server, where `environments.limit` does not ask for more."""
 STEP = "step"
 OWN = ("metadata",)
 """Fields of every action that are the protocol's and not the environment's."""
@@ -39,7 +38,9 @@ def load(settings: EnvironmentSettings) -> Loaded:
         environment = EnvironmentSpec(
             "openenv", name, str(about.get("description", "")), (tool,), program={"url": url}
         )
-        nodes += [Node(environment, _task(name, seed)) for seed in range(max(TASKS, settings.limit or 0))]
+        nodes += [
+            Node(environment, seeded_task(name, seed)) for seed in range(max(TASKS, settings.limit or 0))
+        ]
     return Loaded(tuple(nodes))
 
 
@@ -63,7 +64,7 @@ class OpenEnvEpisode:
         kind, data = self._ask("reset", {"seed": self.seed})
         if kind == "error":
             raise RuntimeError(f"OpenEnv: {data.get('message')}")
-        return Observation(_text(data["observation"]), role="user")
+        return Observation(as_text(data["observation"]), role="user")
 
     def act(self, action: Action) -> Observation:
         """One step. An action that the server does not take is answered, words end the episode."""
@@ -76,13 +77,12 @@ class OpenEnvEpisode:
             return Observation(f"error: {data.get('message')}", kind="error")
         self.total += float(data.get("reward") or 0.0)
         if data.get("done"):
-            return self._end(_text(data["observation"]), "update")
-        return Observation(_text(data["observation"]), kind="update")
+            return self._end(as_text(data["observation"]), "update")
+        return Observation(as_text(data["observation"]), kind="update")
 
     def verify(self) -> float:
         """Sum of the rewards so far, within [0, 1]; whether it is 1 when the reward is binary."""
-        total = min(max(self.total, 0.0), 1.0)
-        return float(total >= 1.0) if self.binary else total
+        return raw_reward(self.total, self.binary)
 
     def _end(self, text: str, kind: Any) -> Observation:
         self.connection.close()
@@ -101,18 +101,9 @@ def _parameters(schema: dict[str, Any]) -> dict[str, Any]:
     return {**kept, **({"$defs": schema["$defs"]} if "$defs" in schema else {})}
 
 
-def _task(name: str, seed: int) -> TaskSpec:
-    split: Split = "heldout" if hashed_split(f"{name} {seed}") else "train"
-    return TaskSpec(name, f"seed-{seed}", f"Play {name}.", split, program={"seed": seed})
-
-
 def _get(url: str) -> dict[str, Any]:
     try:
         with urllib.request.urlopen(url, timeout=10) as answer:
             return dict(json.loads(answer.read()))
     except (OSError, ValueError) as error:
         raise ValueError(f"environments.path: {url}: {error}; expected a running OpenEnv server") from None
-
-
-def _text(observation: Any) -> str:
-    return observation if isinstance(observation, str) else json.dumps(observation)

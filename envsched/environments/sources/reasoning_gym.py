@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from envsched.environments.episode import Action, Episode, Observation, ToolCall
+from envsched.environments.sources.plays import raw_reward
 from envsched.environments.sources.source import Loaded, hashed_split
 from envsched.environments.spec import EnvironmentSpec, Node, Split, TaskSpec, ToolSpec
 
@@ -89,8 +90,7 @@ class Puzzle:
 
     def verify(self) -> float:
         """The generator's own score, in [0, 1]; whether it is full when the reward is binary."""
-        score = min(max(float(self.dataset.score_answer(self.answer, self.entry)), 0.0), 1.0)
-        return float(score >= 1.0) if self.binary else score
+        return raw_reward(float(self.dataset.score_answer(self.answer, self.entry)), self.binary)
 
 
 class _NoTimer:
