@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import os
 import re
-import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
@@ -14,6 +10,7 @@ import typer
 
 from envsched.benchmarks.cli import app as bench
 from envsched.environments.cli import app as environments
+from envsched.launch import run_flow
 
 if TYPE_CHECKING:
     from envsched.scheduling.envsched import EnvSched
@@ -38,17 +35,6 @@ Source = Annotated[str, typer.Option(help="Short for -S environments.source=…"
 PastRun = Annotated[str, typer.Option(help="Name of a run: its settings, and how its tasks were played.")]
 
 RUN_NAME = r"([A-Za-z0-9][\w.-]*)?"
-
-ENVIRONMENT = {
-    # Waiting OpenMP threads must sleep: spinning, they slow everything down tenfold where cores are short.
-    "OMP_WAIT_POLICY": "PASSIVE",
-    "PREFECT_LOGGING_LEVEL": "CRITICAL",
-    "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
-    "DO_NOT_TRACK": "1",
-    "TORCH_CPP_LOG_LEVEL": "ERROR",
-}
-"""What a training run in a terminal wants, of Prefect for one, which would tell every error twice. The
-user's own values win."""
 
 
 @app.command()
@@ -83,7 +69,7 @@ def train(
 
         decisive = {block: v for block, v in values.items() if block not in ("suites", "user", "tracking")}
         run = f"{export.name}-{digest(decisive)[:8]}"  # the same settings go on, others begin anew
-    _run_flow("train_envsched", {"run": run, "settings": values, "export": str(export or "")})
+    run_flow("train_envsched", {"run": run, "settings": values, "export": str(export or "")})
 
 
 @app.command("warm-start")
@@ -152,7 +138,7 @@ def evaluate(
     settings = load_settings(params, [*overrides, *given])
     read_model(model)
     parameters = {"model": str(model), "suites": suite, "out": out, "replace": replace}
-    _run_flow("evaluate", {**parameters, "settings": settings.model_dump(mode="json")})
+    run_flow("evaluate", {**parameters, "settings": settings.model_dump(mode="json")})
 
 
 @app.command()
@@ -267,15 +253,6 @@ def report(
         _fail(f"found no run, and no results in {results}; train or evaluate a model first")
     write_bytes(to, page(records, models).encode())
     typer.echo(to)
-
-
-def _run_flow(name: str, parameters: Mapping[str, object]) -> NoReturn:
-    """Become the process of a flow."""
-    if not Path(f"flows/{name}.py").is_file():
-        _fail(f"found no flows/{name}.py here; run this in EnvSched's repository")
-    for variable, value in ENVIRONMENT.items():
-        os.environ.setdefault(variable, value)
-    os.execv(sys.executable, [sys.executable, "-m", f"flows.{name}", json.dumps(parameters)])
 
 
 def main() -> None:

@@ -2,7 +2,8 @@
 
 register ─▶ prepare ─▶ start ─▶ [ once a step ] ─▶ report
 
-a step: (refresh) ─▶ rebuild graph ─▶ fit variance ─▶ schedule ─▶ roll out ─▶ update ─▶ (evaluate) ─▶ record
+a step: (refresh) ─▶ rebuild graph ─▶ fit variance ─▶ (roll out hidden) ─▶ schedule
+        ─▶ roll out ─▶ update ─▶ (evaluate) ─▶ record
 """
 
 import json
@@ -32,6 +33,7 @@ from tasks.refresh import refresh_environments
 from tasks.register import register_environments
 from tasks.report import report
 from tasks.roll_out import roll_out
+from tasks.roll_out_hidden import roll_out_hidden
 from tasks.schedule import schedule_batch
 from tasks.session import new_run_name, open_session
 from tasks.spread import measure_spread
@@ -88,6 +90,8 @@ def train_envsched(
                     refresh_environments(name)
                 rebuild_graph(name, step)
                 fit_variance(name, step)
+                if session.scheduler.hidden(step):
+                    roll_out_hidden(name, step)
                 schedule_batch(name, step)
                 rollouts = roll_out(name, step)
                 update_policy(name, step, rollouts)

@@ -7,13 +7,17 @@ from prefect.cache_policies import NO_CACHE
 
 from envsched.environments.registry import draw_evenly
 from envsched.environments.spec import Node
+from envsched.files import write_json
 from envsched.rollouts.rollout import Group
 from tasks.session import Session, session
 
 
 @task(name="evaluate-policy", cache_policy=NO_CACHE)
 def evaluate_policy(run: str, step: int) -> dict[str, float]:
-    """Success and mean reward on held-out tasks and, apart, on environments held out whole."""
+    """Success and mean reward on held-out tasks and, apart, on environments held out whole.
+
+    The rewards of each task go into a file of the step.
+    """
     live = session(run)
     options = live.settings.evaluate
     splits = {
@@ -21,10 +25,14 @@ def evaluate_policy(run: str, step: int) -> dict[str, float]:
         "heldout_environments": draw_evenly(live.registry.heldout_environments, options.tasks),
     }
     metrics: dict[str, float] = {}
+    rewards: dict[str, dict[str, list[float]]] = {}
     with live.timed("evaluate"):
         for name, nodes in splits.items():
             if nodes:
-                metrics |= _summarise(name, _play(live, nodes, step, name))
+                groups = _play(live, nodes, step, name)
+                metrics |= _summarise(name, groups)
+                rewards[name] = {group.key: [r.reward for r in group.rollouts] for group in groups}
+    write_json(live.run.evaluation(step), rewards)
     live.metrics |= metrics
     return metrics
 

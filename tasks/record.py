@@ -11,7 +11,13 @@ from envsched.reports.alerts import alert_names
 from envsched.reports.batch import finite
 from tasks.session import Session, session
 
-WORK = ("seconds/generation", "seconds/environment", "seconds/update", "seconds/evaluate")
+WORK = (
+    "seconds/generation",
+    "seconds/environment",
+    "seconds/update",
+    "seconds/evaluate",
+    "seconds/hidden",
+)
 """Time that no orchestration could save; the rest of a step is overhead."""
 BATCHES = "batches"
 """Folder of the run directory with the explained batches."""
@@ -32,6 +38,8 @@ def record_step(run: str, step: int, started: float) -> dict[str, float]:
             write_json(live.run.file(BATCHES, step, ".json"), live.explained)
             files += [live.run.history(step), live.run.rollouts(step), live.run.file(BATCHES, step, ".json")]
             live.metrics |= finite(live.scheduler.metrics())
+        sometimes = (live.run.evaluation(step), live.run.file("hidden", step, ".parquet"))
+        files += [path for path in sometimes if path.is_file()]
         live.metrics |= _overhead(live, started)
         live.run.commit(step, files, live.metrics)
         live.run.prune(live.settings.train.keep_checkpoints, live.settings.train.keep_rollouts)

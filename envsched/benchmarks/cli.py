@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from envsched.launch import run_flow
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Compare schedulers.")
 
@@ -79,6 +82,58 @@ def predictions(
 
 
 @app.command()
+def efficiency(
+    regimes: Annotated[str, typer.Option(help="Regimes of the protocol, comma-separated, or all.")] = "all",
+    models: Annotated[str, typer.Option(help="Model sizes, comma-separated, or all.")] = "tiny",
+    arms: Annotated[
+        str, typer.Option(help="Arms of the protocol, comma-separated; main, ablations or all.")
+    ] = "main",
+    seeds: Annotated[str, typer.Option(help="Like 0-4 or 1,2; by default those of the protocol.")] = "",
+    suite_seed: Annotated[int, typer.Option(min=0, help="Another gives another suite.")] = 0,
+    tune_only: Annotated[bool, typer.Option("--tune-only", help="Only find the rate of each arm.")] = False,
+    workers: Annotated[int, typer.Option(min=0, help="Trials at once; 0 for one a core.")] = 0,
+    protocol: Annotated[Path, typer.Option(help="File with the protocol.")] = Path(
+        "comparison/efficiency.yaml"
+    ),
+    out: Annotated[Path, typer.Option(help="Folder for trials, tables and pictures.")] = Path(
+        "build/efficiency"
+    ),
+) -> None:
+    """Compare schedulers by real training, with the protocol of docs/efficiency.md.
+
+    Takes hours. What the folder already holds is not run again, so it can be stopped and called anew.
+    """
+    from envsched.benchmarks.efficiency.protocol import read_protocol
+
+    try:
+        found = read_protocol(protocol)
+        parameters = {
+            "protocol": str(protocol),
+            "out": str(out),
+            "workers": workers or os.cpu_count() or 1,
+            "regimes": _among(regimes, "regimes", {"all": tuple(found.regimes)}),
+            "models": _among(models, "models", {"all": found.sizes}),
+            "arms": _among(
+                arms,
+                "arms",
+                {
+                    "all": (*found.arms, *found.ablations),
+                    "main": found.arms,
+                    "ablations": found.ablations,
+                    "sizes": found.size_arms,
+                },
+            ),
+            "seeds": _seeds(seeds) if seeds else list(found.seeds),
+            "suite_seed": suite_seed,
+            "tune_only": tune_only,
+        }
+    except (ValueError, FileNotFoundError) as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(2) from None
+    run_flow("efficiency", parameters)
+
+
+@app.command()
 def replay(
     run: Annotated[Path, typer.Argument(help="Run directory with a history.")],
     arms: Annotated[str, typer.Option(help="Schedulers that predict, comma-separated.")],
@@ -111,6 +166,17 @@ def _names(text: str, what: str) -> list[str]:
     from envsched.benchmarks.arms import arm_names
 
     return arm_names()
+
+
+def _among(text: str, what: str, groups: Mapping[str, Sequence[str]]) -> list[str]:
+    """The names in a comma-separated list, each also one of `groups`; ValueError for one in none of them."""
+    known = list(dict.fromkeys(name for group in groups.values() for name in group))
+    names: list[str] = []
+    for part in (name.strip() for name in text.split(",")):
+        if part not in groups and part not in known:
+            raise ValueError(f"--{what}: found {part!r}; allowed: {', '.join([*groups, *known])}")
+        names += groups.get(part, [part])
+    return list(dict.fromkeys(names))
 
 
 def _seeds(text: str) -> list[int]:

@@ -38,7 +38,7 @@ def write_report(cells: Sequence[Cell], directory: Path) -> str:
     if lines:
         table += "\n".join(["", "## Alerts", "", *(f"- {line}" for line in lines), ""])
     write_bytes(directory / "table.md", table.encode())
-    write_json(directory / "results.json", {"budget": budget, "rows": [_plain(asdict(row)) for row in rows]})
+    write_json(directory / "results.json", {"budget": budget, "rows": [plain(asdict(row)) for row in rows]})
     return table
 
 
@@ -51,8 +51,8 @@ def _courses(cells: Sequence[Cell], directory: Path) -> dict[str, dict[str, dict
     return found
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """JSON knows no nan: null."""
     if isinstance(value, dict):
-        return {key: _plain(part) for key, part in value.items()}
+        return {key: plain(part) for key, part in value.items()}
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -101,6 +101,8 @@ class _Simulation:
 
     def _batches(self, step: int) -> tuple[list[GroupOutcome], list[GroupOutcome]]:
         """All groups rolled out in this step, and those of them to train on now."""
+        if hidden := self.scheduler.hidden(step):
+            self.scheduler.observe_hidden(self.world.roll_out(hidden, step, [self.group_size] * len(hidden)))
         rolled_out: list[GroupOutcome] = []
         kept: list[GroupOutcome] = []
         waiting = 0

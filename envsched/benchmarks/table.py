@@ -106,37 +106,39 @@ def markdown(rows: Sequence[Row], budget: int) -> str:
         "arm", "rollouts to uniform's best", "share of oracle's saving", "area", "area - uniform's",
         "final level", "informative / oracle's", "Spearman, unseen", "s / step",
     ]  # fmt: skip
-    text = [
+    parts = [
         "Mean and 95 % bootstrap interval over seeds. `>`: some seeds never reached uniform's best level and "
         f"count as the budget of {budget:,} rollouts; in brackets how many."
     ]
     for world in dict.fromkeys(row.world for row in rows):
         own = sorted((row for row in rows if row.world == world), key=lambda row: -row.area.mean)
-        text += ["", f"## {world}, seeds: {own[0].seeds}", "", _line(head), _line(["---"] * len(head))]
-        text += [_line(_texts(row)) for row in own]
-    return "\n".join(text) + "\n"
+        parts += ["", f"## {world}, seeds: {own[0].seeds}", "", line(head), line(["---"] * len(head))]
+        parts += [line(_texts(row)) for row in own]
+    return "\n".join(parts) + "\n"
 
 
 def _texts(row: Row) -> list[str]:
     never = f" ({row.missed})" if row.missed else ""
     return [
         row.arm,
-        f"{'> ' if row.missed else ''}{_text(row.rollouts, ',.0f')}{never}",
-        _text(row.saving, ".2f"),
-        _text(row.area, ".3f"),
-        _text(row.gain, "+.4f"),
-        _text(row.final, ".3f"),
-        _text(row.informative, ".2f"),
-        _text(row.spearman, ".2f"),
+        f"{'> ' if row.missed else ''}{text(row.rollouts, ',.0f')}{never}",
+        text(row.saving, ".2f"),
+        text(row.area, ".3f"),
+        text(row.gain, "+.4f"),
+        text(row.final, ".3f"),
+        text(row.informative, ".2f"),
+        text(row.spearman, ".2f"),
         f"{row.seconds.mean:.3f}",
     ]
 
 
-def _text(value: Estimate, form: str) -> str:
+def text(value: Estimate, form: str) -> str:
+    """A number and its interval; a dash where there is none."""
     return "-" if np.isnan(value.mean) else f"{value.mean:{form}} [{value.low:{form}}, {value.high:{form}}]"
 
 
-def _line(cells: Sequence[str]) -> str:
+def line(cells: Sequence[str]) -> str:
+    """A row of a Markdown table."""
     return f"| {' | '.join(cells)} |"
 
 

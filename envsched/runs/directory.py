@@ -103,6 +103,10 @@ class RunDirectory:
         """Scheduler state after a step, JSON."""
         return self.file("scheduler", step, ".json")
 
+    def evaluation(self, step: int) -> Path:
+        """Rewards of each held-out task after a step, by split, JSON."""
+        return self.file("evaluations", step, ".json")
+
     def policy(self, step: int) -> Path:
         """Folder of the policy after a step: weights and optimizer state."""
         return self.file("policy", step)

@@ -30,6 +30,7 @@ SCHEDULERS = {
     "mt_grpo": "envsched.scheduling.baselines.mt_grpo:MtGrpo",
     "plr": "envsched.scheduling.baselines.plr:Plr",
     "ridge": "envsched.scheduling.baselines.ridge:Ridge",
+    "sampled_oracle": "envsched.scheduling.baselines.sampled_oracle:SampledOracle",
     "sec": "envsched.scheduling.baselines.sec:Sec",
     "uniform": "envsched.scheduling.baselines.uniform:Uniform",
     "uniform_environments": "envsched.scheduling.baselines.uniform_environments:UniformEnvironments",

@@ -117,6 +117,16 @@ class Scheduler(ABC):
     def observe(self, groups: Sequence[GroupOutcome]) -> None:  # noqa: B027 - a hook, some baselines need none
         """Take in finished groups, in any order, also late ones."""
 
+    def hidden(self, step: int) -> Sequence[str]:
+        """Keys to roll out before the batch of `step` for `observe_hidden` alone, untrained and uncharged.
+
+        For references such as the sampled oracle; whoever competes asks for none.
+        """
+        return ()
+
+    def observe_hidden(self, groups: Sequence[GroupOutcome]) -> None:  # noqa: B027 - a hook
+        """Take in the hidden groups."""
+
     def keep(self, group: GroupOutcome) -> bool:
         """Whether the group is trained on. Asked after `observe`."""
         return True

@@ -1,0 +1,1 @@
+"""Schedulers compared by real training: `envsched bench efficiency`."""
