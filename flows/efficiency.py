@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -167,6 +168,9 @@ def run_all(
 
 def main(parameters: dict[str, Any]) -> None:
     """Run what is missing, then write the report; exit status 1 where a trial failed."""
+    # However it is ended, its children end with it; background jobs of a shell ignore Ctrl-C by themselves.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
     console = Console(stderr=True)
     out = Path(parameters["out"])
     try:

@@ -168,6 +168,10 @@ def main() -> None:
     limits.leave_with_parent(options["parent"])
     signal.signal(signal.SIGALRM, _raise_time_limit)
     source_fd, sink_fd = limits.take_pipes()
+    if options["prepare"]:
+        name, path = options["prepare"]
+        prepared: Any = source(name)
+        prepared.prepare(path)
     enforced = limits.confine(options["memory_mb"], options["readable"], options["network"])
     _write(sink_fd, wire.pack(vars(enforced)))
     serve(Worker(options), source_fd, sink_fd)

@@ -16,7 +16,7 @@ from typing import Any
 from envsched.config import EnvironmentSettings
 from envsched.environments import wire
 from envsched.environments.isolation.limits import Enforced
-from envsched.environments.sources.source import NETWORKED
+from envsched.environments.sources.source import NETWORKED, PREPARED
 from envsched.environments.worker import TAMPERED
 
 START_SECONDS = 60.0
@@ -41,6 +41,7 @@ class WorkerProcess:
             **settings.model_dump(include={"reward", "call_seconds", "memory_mb", "observation_chars"}),
             "parent": os.getpid(),
             "network": settings.source in NETWORKED,
+            "prepare": [settings.source, settings.path] if settings.source in PREPARED else None,
             "readable": [str(Path(path).absolute()) for path in [settings.path, *settings.readable] if path],
         }
         command = [sys.executable, "-m", "envsched.environments.worker", json.dumps(options)]

@@ -17,7 +17,18 @@ VOUCHED_FOR = ("synthetic", "bfcl", "tau", "tau2", "acebench")
 """Sources whose code is ours or that of a package; nobody vouches for that of others."""
 NETWORKED = ("openenv",)
 """Sources whose own code speaks to a server; its environments run there."""
-SOURCES = (*VOUCHED_FOR, *NETWORKED, "envscaler", "gymnasium", "reasoning_gym", "collection")
+PREPARED = ("textworld", "verifiers")
+"""Sources with a `prepare(path)` that loads packages before a worker is confined."""
+SOURCES = (
+    *VOUCHED_FOR,
+    *NETWORKED,
+    "envscaler",
+    "gymnasium",
+    "reasoning_gym",
+    "textworld",
+    "verifiers",
+    "collection",
+)
 """Those in this folder."""
 
 
