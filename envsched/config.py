@@ -32,11 +32,12 @@ class EnvironmentSettings(Block):
 
     source: str = "synthetic"
     """Where environments come from: synthetic, envscaler, bfcl, tau, tau2, acebench, gymnasium,
-    openenv, reasoning_gym, collection, or a module of your own such as `package.module`."""
+    openenv, reasoning_gym, textworld, verifiers, collection, or a module of your own such as
+    `package.module`."""
     path: str | None = None
-    """Folder of the source's records (envscaler, acebench), registered environments (collection), checkout
-    (tau) or package (another version of bfcl); names of factories (gymnasium) or generators
-    (reasoning_gym), URLs of servers (openenv)."""
+    """Folder of the source's records (envscaler, acebench), games (textworld), registered environments
+    (collection), checkout (tau) or package (another version of bfcl); names of factories (gymnasium),
+    generators (reasoning_gym) or tasksets (verifiers), URLs of servers (openenv)."""
     suite_seed: Annotated[int, Field(ge=0)] = 0
     """Another seed gives another synthetic suite."""
     limit: Positive | None = None

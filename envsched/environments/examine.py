@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from envsched.config import EnvironmentSettings
 from envsched.environments.collection import Examined
 from envsched.environments.episode import Observation
 from envsched.environments.pool import EpisodePool
+from envsched.environments.sources.code_checks import signature_problems
 from envsched.environments.spec import EnvironmentSpec, Node, digest
 
 AT_ONCE = 128
@@ -25,6 +27,7 @@ def examine(
 ) -> dict[str, Examined]:
     """Start every task in a worker and score it untouched; findings by key."""
     found: dict[str, Examined] = {}
+    odd = {node.environment.name: _mismatches(node.environment) for node in nodes}
     with EpisodePool(settings) as pool:
         for start in range(0, len(nodes), AT_ONCE):
             part = nodes[start : start + AT_ONCE]
@@ -32,15 +35,25 @@ def examine(
             verdicts = pool.verdicts([handle for handle, _ in opened])
             pool.close([handle for handle, _ in opened])
             for node, (_, first), last in zip(part, opened, verdicts, strict=True):
-                found[node.key] = _examined(node, first, last)
+                flags = odd[node.environment.name]
+                found[node.key] = _examined(node, first, last, flags)
             advance(len(part))
     return found
 
 
-def _examined(node: Node, first: Observation, last: Observation) -> Examined:
-    flags: dict[str, str] = {}
+def _mismatches(environment: EnvironmentSpec) -> dict[str, str]:
+    """A flag where the schema of a tool and the method behind it differ."""
+    if "class_code" not in environment.program:
+        return {}
+    schemas = {tool.name: tool.parameters for tool in environment.tools}
+    found = signature_problems(environment.program["class_code"], environment.program["class_name"], schemas)
+    return {"schema mismatch": "; ".join(found.values())} if found else {}
+
+
+def _examined(node: Node, first: Observation, last: Observation, odd: Mapping[str, str]) -> Examined:
+    flags = dict(odd)
     if first.errored or last.errored:
-        return Examined(flags={"cannot start": first.error or last.error})
+        return Examined(flags={**flags, "cannot start": first.error or last.error})
     results: Sequence[str] = last.info.get("checks", ())
     raised = {f"check {place}": text for place, text in enumerate(results, 1) if text not in (TRUE, "false")}
     if raised:
@@ -67,6 +80,18 @@ def duplicates(nodes: Iterable[Node]) -> dict[str, str]:
         if content in first:
             found[name] = first[content]
         first.setdefault(content, name)
+    return found
+
+
+def with_duplicates(nodes: Iterable[Node], examined: Mapping[str, Examined]) -> dict[str, Examined]:
+    """The findings, with a flag for tasks that have the content of an earlier one of their environment."""
+    first: dict[tuple[str, str], str] = {}
+    found = dict(examined)
+    for node in nodes:
+        name = first.setdefault((node.environment.name, _task_content(node)), node.task.name)
+        if name != node.task.name:
+            one = examined[node.key]
+            found[node.key] = replace(one, flags={**one.flags, "duplicate": f"the same as {name}"})
     return found
 
 

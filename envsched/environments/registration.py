@@ -16,9 +16,9 @@ from envsched.environments.collection import (
     read_entry,
     write_entry,
 )
-from envsched.environments.examine import duplicates, examine
+from envsched.environments.examine import duplicates, examine, with_duplicates
 from envsched.environments.records import Problem
-from envsched.environments.sources.source import source
+from envsched.environments.sources.source import Loaded, source
 from envsched.environments.spec import digest
 from envsched.files import sha256, write_json
 
@@ -60,7 +60,7 @@ def register(
     same = _nothing_new(settings, directory)
     if same is not None:
         return same
-    loaded = source(settings.source).load(settings)
+    loaded = _checked(source(settings.source).load(settings))
     there = {
         name: read_entry(file)
         for name in {node.environment.name for node in loaded.nodes}
@@ -70,6 +70,7 @@ def register(
     new = [node for node in loaded.nodes if node.key not in known]
     started(len(new))
     examined = {**known, **(examine(new, settings, advance) if new else {})}
+    examined = with_duplicates(loaded.nodes, examined)
     added: list[str] = []
     changed: list[str] = []
     unchanged: list[str] = []
@@ -92,6 +93,23 @@ def register(
     if not dry_run and not done.problems and not done.skipped:
         _remember(settings, directory, done)
     return done
+
+
+def _checked(loaded: Loaded) -> Loaded:
+    """Without the nodes whose row breaks a table's schema, which become problems.
+
+    The records of a source of one's own have been checked by nobody else.
+    """
+    from envsched.environments.tables import faults  # pandera is slow to import
+
+    found = faults(loaded.nodes)
+    bad = {problem.record for problem in found}
+    nodes = tuple(
+        node
+        for node in loaded.nodes
+        if not bad & {node.environment.name, f"{node.environment.name}/{node.task.name}"}
+    )
+    return Loaded(nodes, loaded.skipped, (*loaded.problems, *found))
 
 
 def _known(entries: Iterable[Entry]) -> dict[str, Examined]:

@@ -39,6 +39,35 @@ ENVIRONMENT: dict[str, Any] = {
 }
 
 
+OWN = """
+from envsched.environments.episode import Observation
+from envsched.environments.sources.source import Loaded
+from envsched.environments.spec import EnvironmentSpec, Node, TaskSpec
+
+
+class Nothing:
+    def reset(self):
+        return Observation("hello", role="user")
+
+    def act(self, action):
+        return Observation("bye", terminated=True)
+
+    def verify(self):
+        return 0.0
+
+
+def load(settings):
+    spec = EnvironmentSpec(__name__, "own", "", ())
+    names = [("fine", "train"), ("wrong", "test"), ("twice", "train"), ("twice", "train")]
+    tasks = [TaskSpec("own", name, str(i), split) for i, (name, split) in enumerate(names)]
+    return Loaded(tuple(Node(spec, task) for task in tasks))
+
+
+def open_episode(environment, task, seed, reward):
+    return Nothing()
+"""
+
+
 def scenario(name: str, *checks: str, environment: str = "box", **changes: Any) -> dict[str, Any]:
     functions = [{"check_func": f"def check_func(final_state):\n    {check}"} for check in checks]
     record = {"env_id": environment, "task_id": name, "task": "Put a pen in.", "init_config": {"items": []}}
@@ -138,6 +167,38 @@ def test_duplicates_are_found_by_content(tmp_path: Path) -> None:
     scenarios = [GOOD, {**GOOD, "env_id": "twin", "task_id": "t"}, {**GOOD, "env_id": "zoo", "task_id": "z"}]
     done = register(write(tmp_path / "in", [ENVIRONMENT, other, changed], scenarios), tmp_path / "out")
     assert done.duplicates == {"twin": "box"}
+
+
+def test_tasks_that_say_the_same_are_flagged(tmp_path: Path) -> None:
+    twins = [GOOD, {**GOOD, "task_id": "twin"}, scenario("other", PEN)]
+    done = register(write(tmp_path / "in", [ENVIRONMENT], twins), tmp_path / "out")
+    flags = {key.split("#")[0]: one.flags for key, one in done.examined.items()}
+    assert flags == {"box/pen": {}, "box/twin": {"duplicate": "the same as pen"}, "box/other": {}}
+
+
+def test_schemas_that_are_not_those_of_the_methods_are_flagged(tmp_path: Path) -> None:
+    tools = [{"name": "put", "parameters": {"type": "object", "properties": {"thing": {"type": "string"}}}}]
+    done = register(write(tmp_path / "in", [{**ENVIRONMENT, "tools": tools}], [GOOD]), tmp_path / "out")
+    (found,) = done.examined.values()
+    assert found.flags["schema mismatch"] == (
+        "put needs item, which its schema lacks; its schema has thing, which put does not take"
+    )
+
+
+def test_records_of_ones_own_source_pass_the_tables_schemas(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "__init__.py").touch()
+    (tmp_path / "own" / "source.py").write_text(OWN)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    settings = EnvironmentSettings(source="own.source", unconfined="allow")
+    done = register(settings, tmp_path / "out")
+    assert done.tasks == 1
+    told = [str(problem) for problem in done.problems]
+    assert any("own/wrong: split: found 'test'; expected isin" in line for line in told)
+    assert sum("own/twice" in line for line in told) >= 2
 
 
 def test_a_damaged_collection_names_its_files(tmp_path: Path) -> None:

@@ -84,6 +84,6 @@ def test_differences() -> None:
 def test_a_table_that_breaks_its_schema_is_refused() -> None:
     environments, tasks = Registry(tuple(nodes_of({"a": 2}))).tables()
     with pytest.raises(pandera.errors.SchemaError, match="greater_than_or_equal_to"):
-        ENVIRONMENTS.validate(environments.assign(tools=0))
+        ENVIRONMENTS.validate(environments.assign(tools=-1))
     with pytest.raises(pandera.errors.SchemaError, match="split"):
         TASKS.validate(tasks.assign(split="test"))
