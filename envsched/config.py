@@ -31,9 +31,8 @@ class EnvironmentSettings(Block):
     """Which environments and tasks there are, and the limits under which they run."""
 
     source: str = "synthetic"
-    """Where environments come from: synthetic, envscaler, bfcl, tau, tau2, acebench, gymnasium,
-    openenv, reasoning_gym, textworld, verifiers, collection, or a module of your own such as
-    `package.module`."""
+    """Where environments come from: synthetic, envscaler, bfcl, tau, tau2, acebench, gymnasium, openenv,
+    reasoning_gym, textworld, verifiers, collection, or a module of your own such as `package.module`."""
     path: str | None = None
     """Folder of the source's records (envscaler, acebench), games (textworld), registered environments
     (collection), checkout (tau) or package (another version of bfcl); names of factories (gymnasium),

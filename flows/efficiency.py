@@ -15,6 +15,8 @@ import sys
 import threading
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import ExitStack
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +38,6 @@ from envsched.config import SettingsError
 from envsched.policy.prepare import initial_policy, warm_start_directory
 from envsched.rollouts.engine import resolve_engine
 from envsched.runs.manifest import manifest_steps
-from tasks.commit import commit
 from tasks.prefect_server import prefect_server
 
 POLL_SECONDS = 2.0
@@ -47,23 +48,22 @@ HEAVY = ("policy", "rollouts", "scheduler")
 class Runner:
     """Runs trials, so many at once, each on one thread."""
 
-    def __init__(self, out: Path, workers: int, api_url: str | None, console: Console) -> None:
+    def __init__(self, out: Path, workers: int, console: Console, stack: ExitStack) -> None:
+        """On `stack` a Prefect server is started when one is needed."""
         self.out = out
         self.workers = workers
         self.console = console
         self.failed: list[str] = []
-        self._commit = commit()
-        self._environment = os.environ | {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"}
-        if api_url:
-            self._environment |= {"PREFECT_API_URL": api_url, "PREFECT_LOGGING_TO_API_ENABLED": "false"}
+        self._stack = stack
         self._children: set[subprocess.Popen[bytes]] = set()
         self._stopped = threading.Event()
 
     def run(self, trials: Sequence[Trial], title: str) -> None:
         """Run what is not there yet. One line for each trial that ends."""
-        missing = [trial for trial in trials if not trial.file(self.out).is_file()]
+        missing = [trial for trial in trials if not self._kept(trial)]
         if not missing:
             return
+        assert self._environment  # the server of all of them is up
         # Before they are run side by side, as each would make it for itself.
         for settings in {warm_start_directory(trial.settings): trial.settings for trial in missing}.values():
             self.console.print(f"initial policy: {initial_policy(settings)}", soft_wrap=True)
@@ -85,6 +85,32 @@ class Runner:
                 self._stop()
                 pool.shutdown(cancel_futures=True)
                 raise
+
+    @cached_property
+    def _environment(self) -> dict[str, str]:
+        """That of the children, who share one Prefect server: each would start its own, in ten seconds."""
+        server = self._stack.enter_context(prefect_server(Path("build/prefect")))
+        environment = os.environ | {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"}
+        if server:
+            server.wait()
+            environment |= {"PREFECT_API_URL": server.url, "PREFECT_LOGGING_TO_API_ENABLED": "false"}
+        return environment
+
+    def _kept(self, trial: Trial) -> bool:
+        """Whether its outcome is there, or can be taken from a run that is over."""
+        if trial.file(self.out).is_file():
+            return True
+        if self._steps(trial) < trial.settings.train.steps:
+            return False
+        self._keep(trial)
+        return True
+
+    def _keep(self, trial: Trial) -> None:
+        """Keep the outcome of a run, and of the run what is worth it."""
+        run = self._run(trial)
+        trial.keep(run, self.out)
+        for folder in HEAVY:
+            shutil.rmtree(run / folder, ignore_errors=True)
 
     def _watch(self, futures: dict[Future[str], Trial], bar: Progress, task: TaskID) -> None:
         """Advance the bar until all have ended."""
@@ -122,9 +148,7 @@ class Runner:
         if code:
             self.failed.append(trial.name)
             return f"{trial.name}: failed, see {log}"
-        trial.keep(run, self._commit, self.out)
-        for folder in HEAVY:
-            shutil.rmtree(run / folder, ignore_errors=True)
+        self._keep(trial)
         return self._line(trial)
 
     def _line(self, trial: Trial) -> str:
@@ -175,10 +199,8 @@ def main(parameters: dict[str, Any]) -> None:
     out = Path(parameters["out"])
     try:
         protocol = read_protocol(Path(parameters["protocol"]))
-        with prefect_server(Path("build/prefect")) as server:
-            if server:
-                server.wait()
-            runner = Runner(out, parameters["workers"], server.url if server else None, console)
+        with ExitStack() as stack:
+            runner = Runner(out, parameters["workers"], console, stack)
             options = ("regimes", "models", "arms", "seeds", "suite_seed", "tune_only")
             run_all(protocol, runner, **{name: parameters[name] for name in options})
     except KeyboardInterrupt:

@@ -17,6 +17,7 @@ from envsched.reports.batch import curve_environments
 from envsched.rollouts.chat import Chat
 from envsched.rollouts.collect import Collector, Limits
 from envsched.rollouts.engine import make_engine
+from envsched.runs.record import note_commit
 from envsched.scheduling.registry import continued_scheduler, scheduler_from_settings
 from tasks.commit import commit
 from tasks.record import track_step
@@ -52,6 +53,7 @@ def start_engines(run: str) -> int:
     config = settings.model_dump(mode="json")
     live.tracker = Tracker(settings.tracking, live.run.path, _tags(live), config, last)
     live.stack.callback(live.tracker.close, "KILLED")
+    note_commit(live.run.path, commit(), version)
     if last is None:
         return 0
     track_step(live, last)  # not done if the process was killed right after it had completed the step

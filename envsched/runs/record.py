@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from envsched.files import write_json
 from envsched.runs.error import RunError
 from envsched.runs.manifest import load_object, manifest_path, manifest_steps
 
@@ -16,6 +17,8 @@ RECORD = "run"
 """Folder of an exported model with the record of its run."""
 FILES = ("config.json", "environments.json")
 FOLDERS = ("steps", "batches")
+COMMITS = "commits.json"
+"""File of a run with the code it was made with."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,23 @@ def read_record(directory: Path) -> TrainingRecord:
         raise RunError(f"{run}: found no field {error}; expected one written by training") from None
     except (OSError, ValueError) as error:
         raise RunError(f"{run}: cannot be read: {error}") from None
+
+
+def note_commit(run: Path, commit: str, step: int) -> None:
+    """Note which code goes on with the run after `step`, where that is another than before."""
+    known = _commits(run)
+    if not known or known[-1]["commit"] != commit:
+        write_json(run / COMMITS, {"commits": [*known, {"step": step, "commit": commit}]})
+
+
+def commits(run: Path) -> list[str]:
+    """Which code the run was made with, in order; empty where nobody noted it."""
+    return [entry["commit"] for entry in _commits(run)]
+
+
+def _commits(run: Path) -> list[dict[str, Any]]:
+    path = run / COMMITS
+    return list(load_object(path)["commits"]) if path.is_file() else []
 
 
 def find_records(runs_directory: Path, names: Sequence[str]) -> list[TrainingRecord]:

@@ -16,7 +16,7 @@ from envsched.benchmarks.efficiency.protocol import Protocol
 from envsched.config import Settings
 from envsched.environments.spec import digest, key_environment
 from envsched.files import write_bytes
-from envsched.runs.record import read_record
+from envsched.runs.record import commits, read_record
 
 DECISIVE = (
     "environments", "policy", "warm_start", "rollouts", "update", "graph", "variance", "schedule", "evaluate",
@@ -31,7 +31,7 @@ class Outcome:
     """What came of a trial, as JSON data."""
 
     commit: str
-    """Of the code it was run with."""
+    """Of the code it was run with; several where it was continued with another."""
     rollouts: list[int]
     """Rollouts made before each evaluation, from 0."""
     tokens: list[int]
@@ -95,7 +95,7 @@ class Trial:
         path = self.file(directory)
         return Outcome(**json.loads(path.read_text())["outcome"]) if path.is_file() else None
 
-    def keep(self, run: Path, commit: str, directory: Path) -> None:
+    def keep(self, run: Path, directory: Path) -> None:
         """Keep the outcome of the finished run."""
         content = {
             "regime": self.regime,
@@ -104,17 +104,17 @@ class Trial:
             "rate": self.rate,
             "seed": self.seed,
             "suite_seed": self.suite_seed,
-            "outcome": asdict(outcome(run, commit)),
+            "outcome": asdict(outcome(run)),
         }
         write_bytes(self.file(directory), json.dumps(content, allow_nan=False).encode() + b"\n")
 
 
-def outcome(run: Path, commit: str) -> Outcome:
+def outcome(run: Path) -> Outcome:
     """What came of the run in a directory; RunError where it has no record."""
     steps = read_record(run).steps
     evaluated = [number for number, step in enumerate(steps) if "heldout/success" in step]
     return Outcome(
-        commit=commit,
+        commit=", ".join(commits(run)) or "unknown",
         rollouts=[round(steps[number]["rollouts/total"]) for number in evaluated],
         tokens=[round(steps[number]["tokens/total"]) for number in evaluated],
         heldout=[steps[number]["heldout/success"] for number in evaluated],

@@ -1,0 +1,100 @@
+"""The comparison's numbers by hand."""
+
+import numpy as np
+import pytest
+
+from envsched.benchmarks.efficiency.report import markdown
+from envsched.benchmarks.efficiency.table import ORACLE, UNIFORM, make_row
+from envsched.benchmarks.efficiency.trials import Outcome
+
+USED = [100 * number for number in range(11)]
+
+
+def climbing(rate: float, top: float = 1.0, tokens: int = 10, offset: float = 0.0) -> Outcome:
+    """A level that climbs by `rate` an evaluation from .2; smoothed, it lags one evaluation behind."""
+    levels = [min(0.2 + offset + rate * number, top) for number in range(11)]
+    return Outcome(
+        commit="abc",
+        rollouts=USED,
+        tokens=[tokens * used for used in USED],
+        heldout=levels,
+        heldout_environments=[0.1] * 11,
+        environments={f"e{n}": [level * n / 10 for level in levels] for n in range(1, 11)},
+        informative=0.4,
+        scheduling=0.02,
+        seconds=60.0,
+    )
+
+
+OUTCOMES = {
+    UNIFORM: {0: climbing(0.02), 1: climbing(0.02)},
+    ORACLE: {0: climbing(0.04), 1: climbing(0.04)},
+    "good": {0: climbing(0.03), 1: climbing(0.03), 7: climbing(0.3)},
+    "slow": {0: climbing(0.01), 1: climbing(0.01)},
+    "talks": {0: climbing(0.04, tokens=30), 1: climbing(0.04, tokens=30)},
+    "stuck": {0: climbing(0.04, top=0.24), 1: climbing(0.04, top=0.24)},
+}
+
+
+def row(arm: str):  # type: ignore[no-untyped-def]
+    return make_row("ordinary", "tiny", arm, 6e-4, OUTCOMES)
+
+
+def test_uniform_is_as_fast_as_itself() -> None:
+    found = row(UNIFORM)
+    assert (found.speedup.mean, found.token_speedup.mean, found.saving.mean, found.gain.mean) == (1, 1, 0, 0)
+    assert found.final.mean == pytest.approx(0.38)  # mean of .36, .38, .40
+    assert found.area.mean == pytest.approx(0.3)
+    assert found.final_environments.mean == pytest.approx(0.1)
+    assert found.seeds == 2
+
+
+def test_how_many_times_as_fast() -> None:
+    # Smoothed, the level after n evaluations is .2 + rate (n - 1): uniform's best is .38 after 10, the oracle
+    # is there after 5.5 and `good` after 7 evaluations.
+    assert row(ORACLE).speedup.mean == pytest.approx(1000 / 550)
+    assert row("good").speedup.mean == pytest.approx(1000 / 700)
+    assert row(ORACLE).saving.mean == 1
+    assert row("good").saving.mean == pytest.approx(300 / 450)
+    assert row("good").gain.mean == pytest.approx(0.05)
+    assert row("good").seeds == 2
+
+
+def test_an_arm_that_is_slower_is_measured_by_its_own_best() -> None:
+    # The best of `slow`, .29, uniform reaches after 5.5 evaluations.
+    assert row("slow").speedup.mean == pytest.approx(550 / 1000)
+    assert row("slow").saving.mean == 0  # never there: the whole budget, as uniform
+
+
+def test_tokens_are_counted_apart() -> None:
+    # Within the tokens that uniform spends, `talks` makes a third of the evaluations and gets to .2933;
+    # uniform is there after 5.667 evaluations.
+    found = row("talks")
+    assert found.speedup.mean == pytest.approx(1000 / 550)
+    assert found.token_speedup.mean == pytest.approx(0.5667, abs=0.005)  # on a grid
+
+
+def test_the_worst_environments() -> None:
+    found = row(UNIFORM)
+    assert found.worst.mean == pytest.approx(0.038)
+    assert found.worst_fifth.mean == pytest.approx(0.057)
+
+
+def test_intervals_hold_the_mean_and_pair_seeds() -> None:
+    shifted = {
+        UNIFORM: {seed: climbing(0.02, offset=0.02 * seed) for seed in range(5)},
+        "good": {seed: climbing(0.03, offset=0.02 * seed) for seed in range(5)},
+    }
+    found = make_row("ordinary", "tiny", "good", 6e-4, shifted)
+    assert found.gain.low == pytest.approx(found.gain.high)  # what seeds share does not widen it
+    assert found.area.low < found.area.mean < found.area.high
+    assert np.isnan(found.saving.mean)
+
+
+def test_the_table_puts_the_best_first() -> None:
+    text = markdown([row(arm) for arm in OUTCOMES], {"abc"})
+    lines = [line.split(" | ")[0].strip("| ") for line in text.splitlines() if line.startswith("|")]
+    assert lines[2:4] == [ORACLE, "talks"]
+    assert lines[-1] in ("slow", "stuck")
+    assert "Run at abc." in text
+    assert "Nothing to compare yet" in markdown([], set())
