@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from scipy.linalg.lapack import dpotrf, dpotri
 from scipy.sparse import csr_matrix
 
 Floats = npt.NDArray[np.float64]
@@ -104,7 +105,7 @@ def _fit(column: Integers, features: Floats, aim: Floats, weight: Floats, block:
         used = noise, precision
         alone = 1 / (total / noise + precision[0])
         lean = shared * (alone / noise)[:, None]
-        covariance = np.linalg.inv((gram - shared.T @ lean) / noise + np.diag(precision[block]))
+        covariance = _inverse((gram - shared.T @ lean) / noise + np.diag(precision[block]))
         weights = covariance @ (moment - lean.T @ sums) / noise
         effects = alone * sums / noise - lean @ weights
         effect_variance = alone + np.einsum("ef,ef->e", lean @ covariance, lean)
@@ -115,6 +116,16 @@ def _fit(column: Integers, features: Floats, aim: Floats, weight: Floats, block:
         misses = weight @ (aim - effects[column] - features @ weights) ** 2
         noise = max(float(misses / max(weight.sum() - determined.sum() * weight.mean(), 1.0)), 1e-3)
     return _Fit(effects, effect_variance, weights, covariance, alone, lean, *used)
+
+
+def _inverse(matrix: Floats) -> Floats:
+    """Of a symmetric, positive definite matrix, in half the time that any matrix would take."""
+    if not len(matrix):
+        return matrix
+    factor, _ = dpotrf(matrix, lower=1)
+    half, _ = dpotri(factor, lower=1)
+    lower = np.tril(half)
+    return np.asarray(lower + np.tril(half, -1).T, dtype=np.float64)
 
 
 def _everywhere(

@@ -18,7 +18,7 @@ SHORT = {
         "rollouts": {"engine": "transformers", "max_turns": 2, "turn_tokens": 6, "concurrency": 8},
         "evaluate": {"tasks": 2, "every": 1},
         "update": {"threads": 1},
-        "train": {"steps": 2, "batch_size": 3, "group_size": 2},
+        "train": {"steps": 1, "batch_size": 3, "group_size": 2},
     },
     "regimes": {"ordinary": {}},
     "rates": [1e-4],
@@ -50,30 +50,31 @@ def test_trials_are_run_once_and_compared(tmp_path: Path) -> None:
         (tmp_path / name).symlink_to(ROOT / name)
     (tmp_path / "params.yaml").write_text("{}")
     (tmp_path / "short.yaml").write_text(yaml.safe_dump(SHORT))
-    done = bench(tmp_path, "--workers", "2")
-    assert done.returncode == 0, done.stderr[-4000:]
-    assert "## ordinary, tiny" in done.stdout
+    tuned = bench(tmp_path, "--tune-only", "--workers", "2")
+    assert tuned.returncode == 0, tuned.stderr[-4000:]
+    assert "Nothing to compare yet" in tuned.stdout
     trials = sorted((tmp_path / "out" / "trials").glob("*.json"))
     found = [json.loads(trial.read_text()) for trial in trials]
-    assert [(one["arm"], one["seed"]) for one in found] == [
-        ("sampled_oracle", 0), ("sampled_oracle", 100), ("uniform", 0), ("uniform", 100),
-    ]  # fmt: skip
-    assert all(one["outcome"]["rollouts"] == [0, 6, 12] for one in found)  # hidden ones are not charged
+    assert [(one["arm"], one["seed"]) for one in found] == [("sampled_oracle", 100), ("uniform", 100)]
+    assert all(one["outcome"]["rollouts"] == [0, 6] for one in found)  # hidden ones are not charged
     oracle = tmp_path / "out" / "runs" / trials[0].stem
-    assert len(list((oracle / "hidden").glob("*.parquet"))) == 2
+    assert len(list((oracle / "hidden").glob("*.parquet"))) == 1
     assert not (oracle / "policy").exists()
+
+    done = bench(tmp_path, "--arms", "uniform")
+    assert done.returncode == 0, done.stderr[-4000:]
+    assert "## ordinary, tiny" in done.stdout
     assert (tmp_path / "out" / "curves-ordinary-tiny.png").stat().st_size > 10_000
     rows = json.loads((tmp_path / "out" / "results.json").read_text())["rows"]
-    assert {row["arm"] for row in rows} == {"uniform", "sampled_oracle"}
+    assert [(row["arm"], row["seeds"]) for row in rows] == [("uniform", 1)]
 
-    times = {trial: trial.stat().st_mtime_ns for trial in trials}
-    again = bench(tmp_path)
-    assert again.stdout == done.stdout
-    assert {trial: trial.stat().st_mtime_ns for trial in trials} == times
-
-    trials[-1].unlink()  # as if the run had been finished and its trial not yet kept
-    assert bench(tmp_path, "--tune-only").returncode == 0
-    assert trials[-1].is_file()
+    trials = sorted((tmp_path / "out" / "trials").glob("*.json"))
+    times = {trial: trial.stat().st_mtime_ns for trial in trials[1:]}
+    trials[0].unlink()  # as if its run had been finished and the trial not yet kept
+    again = bench(tmp_path, "--tune-only")
+    assert again.returncode == 0, again.stderr[-4000:]
+    assert trials[0].is_file()
+    assert {trial: trial.stat().st_mtime_ns for trial in trials[1:]} == times
 
 
 def test_wrong_options_are_told_before_anything_runs(tmp_path: Path) -> None:
