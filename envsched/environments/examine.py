@@ -27,7 +27,8 @@ def examine(
 ) -> dict[str, Examined]:
     """Start every task in a worker and score it untouched; findings by key."""
     found: dict[str, Examined] = {}
-    odd = {node.environment.name: _mismatches(node.environment) for node in nodes}
+    environments = {node.environment.name: node.environment for node in nodes}
+    odd = {name: _mismatches(environment) for name, environment in environments.items()}
     with EpisodePool(settings) as pool:
         for start in range(0, len(nodes), AT_ONCE):
             part = nodes[start : start + AT_ONCE]
