@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from functools import cached_property
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +78,7 @@ class Runner:
             Progress(*columns, console=self.console, speed_estimate_period=600) as bar,
             ThreadPoolExecutor(self.workers) as pool,
         ):
-            task = bar.add_task(f"{title}: steps ({there} of {len(trials)} trials there)", total=total)
+            task = bar.add_task(f"{title}: {there} of {len(trials)} trials there; steps", total=total)
             futures = {pool.submit(self._train, trial): trial for trial in missing}
             try:
                 self._watch(futures, bar, task)
@@ -179,15 +180,13 @@ def run_all(
     suite_seed: int,
     tune_only: bool,
 ) -> None:
-    """Tune, then compare, one regime and model after the other."""
-    for regime in regimes:
-        for model in models:
-            where = f"{regime}, {model}"
-            runner.run(tuning(protocol, regime, model, arms, suite_seed), f"tuning, {where}")
-            rates = tuned_rates(protocol, regime, model, arms, suite_seed, runner.out)
-            if not tune_only:
-                trials = comparison(protocol, regime, model, rates, seeds, suite_seed)
-                runner.run(trials, f"comparison, {where}")
+    """Tune and compare one arm after the other, so that those that are done can be looked at."""
+    for regime, model, arm in product(regimes, models, arms):
+        what = f"{arm} ({regime}, {model})"
+        runner.run(tuning(protocol, regime, model, [arm], suite_seed), f"tuning {what}")
+        rates = tuned_rates(protocol, regime, model, [arm], suite_seed, runner.out)
+        if not tune_only:
+            runner.run(comparison(protocol, regime, model, rates, seeds, suite_seed), f"comparing {what}")
 
 
 def main(parameters: dict[str, Any]) -> None:
