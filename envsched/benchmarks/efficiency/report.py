@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from itertools import product
 from pathlib import Path
+from statistics import fmean
 
 import numpy as np
 
 from envsched.benchmarks.efficiency.protocol import Protocol
 from envsched.benchmarks.efficiency.table import ORACLE, UNIFORM, Outcomes, Row, make_row
-from envsched.benchmarks.efficiency.trials import Outcome, comparison, tuned_rates
+from envsched.benchmarks.efficiency.trials import Outcome, comparison, tuned_rates, tuning_areas
 from envsched.benchmarks.report import plain
 from envsched.benchmarks.table import line, text
 from envsched.files import write_bytes, write_json
 from envsched.measures import level_at, smooth
+
+TUNING = "Area under the held-out curve by learning rate: mean over the tuning seeds, in brackets how many."
 
 Compared = Mapping[str, Outcomes]
 """Outcomes by arm and seed."""
@@ -38,15 +42,14 @@ def write_report(protocol: Protocol, directory: Path, suite_seed: int = 0) -> st
     """
     rows: list[Row] = []
     commits: set[str] = set()
-    for regime in protocol.regimes:
-        for model in protocol.sizes:
-            found, rates = _outcomes(protocol, regime, model, suite_seed, directory)
-            if UNIFORM not in found:
-                continue
-            rows += [make_row(regime, model, arm, rates[arm], found) for arm in found]
-            commits |= {outcome.commit for seeds in found.values() for outcome in seeds.values()}
-            draw(f"{regime}, {model}", found, directory / f"curves-{regime}-{model}.png")
-    table = markdown(rows, commits)
+    for regime, model in product(protocol.regimes, protocol.sizes):
+        found, rates = _outcomes(protocol, regime, model, suite_seed, directory)
+        if UNIFORM not in found:
+            continue
+        rows += [make_row(regime, model, arm, rates[arm], found) for arm in found]
+        commits |= {outcome.commit for seeds in found.values() for outcome in seeds.values()}
+        draw(f"{regime}, {model}", found, directory / f"curves-{regime}-{model}.png")
+    table = "\n".join([markdown(rows, commits), *_tuning_tables(protocol, suite_seed, directory)])
     write_bytes(directory / "table.md", table.encode())
     content = {"commits": sorted(commits), "rows": [plain(asdict(row)) for row in rows]}
     write_json(directory / "results.json", content)
@@ -84,6 +87,25 @@ def draw(title: str, outcomes: Compared, path: Path) -> None:
     axes.legend(title="arm (seeds)", loc="upper left", bbox_to_anchor=(1.01, 1), frameon=False)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=120)
+
+
+def _tuning_tables(protocol: Protocol, suite_seed: int, directory: Path) -> list[str]:
+    """For each regime and model, what the rates were chosen by; as far as it is there."""
+    lines: list[str] = []
+    for regime, model in product(protocol.regimes, protocol.sizes):
+        areas = tuning_areas(protocol, regime, model, protocol.arms, suite_seed, directory)
+        if not areas:
+            continue
+        head = ["arm", *(f"{rate:g}" for rate in protocol.rates)]
+        lines += [f"## Tuning: {regime}, {model}", "", TUNING, "", line(head), line(["---"] * len(head))]
+        for arm, found in areas.items():
+            means = [
+                f"{fmean(found[rate]):.4f} ({len(found[rate])})" if rate in found else "-"
+                for rate in protocol.rates
+            ]
+            lines.append(line([arm, *means]))
+        lines.append("")
+    return lines
 
 
 def _outcomes(

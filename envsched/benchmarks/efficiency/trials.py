@@ -161,18 +161,25 @@ def tuned_rates(
 
     The area under a curve is the mean of its evaluations, which are evenly spaced.
     """
-    areas: dict[str, dict[float, list[float]]] = defaultdict(lambda: defaultdict(list))
-    for trial in tuning(protocol, regime, model, arms, suite):
-        if found := trial.load(directory):
-            areas[trial.arm.name][trial.rate].append(fmean(found.heldout))
     needed = len(protocol.rates) * len(protocol.tuning_seeds)
     best = {
         arm: max(found, key=lambda rate: fmean(found[rate]))
-        for arm, found in areas.items()
+        for arm, found in tuning_areas(protocol, regime, model, arms, suite, directory).items()
         if sum(map(len, found.values())) == needed
     }
     wanted = {arm: tuned_as(protocol, arm) for arm in arms}
     return {arm: best[base] for arm, base in wanted.items() if base in best}
+
+
+def tuning_areas(
+    protocol: Protocol, regime: str, model: str, arms: Sequence[str], suite: int, directory: Path
+) -> dict[str, dict[float, list[float]]]:
+    """Areas under the held-out curve by arm and rate, one a tuning seed, of the trials that are there."""
+    areas: dict[str, dict[float, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for trial in tuning(protocol, regime, model, arms, suite):
+        if found := trial.load(directory):
+            areas[trial.arm.name][trial.rate].append(fmean(found.heldout))
+    return areas
 
 
 def _environments(run: Path, evaluated: Sequence[int]) -> dict[str, list[float]]:
