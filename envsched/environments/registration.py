@@ -18,7 +18,7 @@ from envsched.environments.collection import (
 )
 from envsched.environments.examine import duplicates, examine, with_duplicates
 from envsched.environments.records import Problem
-from envsched.environments.sources.source import Loaded, source
+from envsched.environments.sources.source import PREPARED, Loaded, source
 from envsched.environments.spec import digest
 from envsched.files import sha256, write_json
 
@@ -55,8 +55,13 @@ def register(
     """Take in what `settings` name; with `dry_run` only look at it. What has not changed is not run again.
 
     `started` hears how many tasks are examined, `advance` how many more are done. RecordError where nothing
-    can be read; whatever else the source's `load` raises.
+    can be read; ValueError for a source that cannot be collected; whatever else the source's `load` raises.
     """
+    if settings.source in PREPARED:
+        raise ValueError(
+            f"environments.source: {settings.source} cannot be collected, as workers load its package before "
+            "they start; train on it directly"
+        )
     same = _nothing_new(settings, directory)
     if same is not None:
         return same

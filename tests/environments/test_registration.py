@@ -201,6 +201,12 @@ def test_records_of_ones_own_source_pass_the_tables_schemas(
     assert sum("own/twice" in line for line in told) >= 2
 
 
+def test_a_source_whose_package_is_loaded_beforehand_is_not_collected(tmp_path: Path) -> None:
+    settings = EnvironmentSettings(source="textworld", path=str(tmp_path))
+    with pytest.raises(ValueError, match="textworld cannot be collected"):
+        register(settings, tmp_path / "out")
+
+
 def test_a_damaged_collection_names_its_files(tmp_path: Path) -> None:
     for name, text in {"a": "{", "b": '{"environment": 3, "tasks": [], "examined": {}}', "c": "[]"}.items():
         (tmp_path / f"{name}.json").write_text(text)

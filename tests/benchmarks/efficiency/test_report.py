@@ -33,7 +33,7 @@ def test_only_what_is_there_is_compared(tmp_path: Path) -> None:
     table = write_report(PROTOCOL_HERE, tmp_path)
     assert "## ordinary, tiny" in table
     assert "scarce" not in table
-    # Levels climb by .01 an evaluation from .2 at the best rate, by .001 at the others: areas of .25 and .205.
+    # Levels climb from .2 by .01 an evaluation at the best rate, by .001 at others: areas of .25 and .205.
     assert "| uniform | 0.2500 (2) | 0.2050 (2) | 0.2050 (2) |" in table.splitlines()
     rows = json.loads((tmp_path / "results.json").read_text())["rows"]
     assert {row["arm"]: (row["rate"], row["seeds"]) for row in rows} == {
