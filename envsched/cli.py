@@ -233,10 +233,15 @@ def report(
         typer.Argument(help="Runs by name, or directories of runs or exported models; by default all runs."),
     ] = None,
     results: Annotated[Path, typer.Option(help="Folder with the results of evaluations.")] = Path("results"),
+    efficiency: Annotated[
+        Path | None, typer.Option(help="Folder of a comparison that `bench efficiency` made.")
+    ] = None,
     to: Annotated[Path, typer.Option(help="The page.")] = Path("report.html"),
     params: Params = Path("params.yaml"),
 ) -> None:
     """Make one HTML page: scores by model size, learning curves, predictions, coverage, batches."""
+    from envsched.benchmarks.efficiency.protocol import read_protocol
+    from envsched.benchmarks.efficiency.results import gather
     from envsched.config import load_settings
     from envsched.evaluation.comparison import find
     from envsched.files import write_bytes
@@ -249,9 +254,12 @@ def report(
     except RunError as error:
         _fail(str(error))
     models = find(results.iterdir() if results.is_dir() else [])
-    if not records and not models:
+    compared = gather(read_protocol(), efficiency) if efficiency else []
+    if efficiency and not compared:
+        _fail(f"--efficiency: found nothing to compare in {efficiency}; expected trials of uniform")
+    if not records and not models and not compared:
         _fail(f"found no run, and no results in {results}; train or evaluate a model first")
-    write_bytes(to, page(records, models).encode())
+    write_bytes(to, page(records, models, compared).encode())
     typer.echo(to)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from envsched.benchmarks.efficiency.results import Results
+from envsched.reports.efficiency import efficiency_section
 from envsched.reports.scores import scores_section
 from envsched.reports.training import training_section
 from envsched.runs.record import TrainingRecord
@@ -25,13 +27,18 @@ figure { margin: 0; flex: 0 1 26rem; max-width: 100%; } svg { width: 100%; heigh
 """
 
 
-def page(records: Sequence[TrainingRecord], models: Sequence[Mapping[str, Any]]) -> str:
+def page(
+    records: Sequence[TrainingRecord],
+    models: Sequence[Mapping[str, Any]],
+    compared: Sequence[Results] = (),
+) -> str:
     """The page, without parts that have no data; `models` are what `evaluation.comparison.find` gave."""
     parts = [
         "<!doctype html><html lang='en'><meta charset='utf-8'>",
         "<meta name='viewport' content='width=device-width, initial-scale=1'>",
         f"<title>EnvSched: runs and scores</title><style>{STYLE}</style>",
         "<h1>Runs and scores</h1>",
+        *([efficiency_section(compared)] if compared else []),
         *([scores_section(models)] if models else []),
         *([training_section(records)] if records else []),
     ]

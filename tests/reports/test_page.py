@@ -9,6 +9,8 @@ import pytest
 from typer.testing import CliRunner
 
 from envsched import cli
+from envsched.benchmarks.efficiency.results import Results
+from envsched.benchmarks.efficiency.trials import Outcome
 from envsched.evaluation.comparison import gather
 from envsched.evaluation.summary import suite_summary, write_summary
 from envsched.reports import training
@@ -55,6 +57,30 @@ def record(name: str = "run", scheduler: str = "envsched", seed: int = 0, **chan
         )
     values = {"name": name, "model": "tiny", "scheduler": scheduler, "seed": seed, "tasks": 60}
     return TrainingRecord(**{**values, "steps": steps, "batches": batches, **changes})
+
+
+def test_a_comparison_by_real_training_has_its_section(tmp_path: Path) -> None:
+    def outcome(step: float, environments: float) -> Outcome:
+        levels = [0.2 + step * number for number in range(11)]
+        used = [64 * number for number in range(11)]
+        held = [environments] * 11
+        return Outcome("abc", used, used, levels, held, {"a": levels}, 0.4, 0.02, 60.0)
+
+    outcomes = {
+        "uniform": {seed: outcome(0.01, 0.1) for seed in range(3)},
+        "envsched": {seed: outcome(0.02, 0.05) for seed in range(3)},
+    }
+    text = page([], [], [Results("ordinary", "tiny", outcomes, {"uniform": 3e-4, "envsched": 6e-4})])
+    assert "Efficiency in real training" in text
+    assert text.count("<svg") == 1
+    assert "envsched<small>rate 0.0006</small></td><td>3</td><td>1.8" in text
+    assert "It is not ahead in environments held out whole." in text
+    assert "holds 0" not in text
+    alone = page([], [], [Results("ordinary", "tiny", {"uniform": outcomes["uniform"]}, {"uniform": 3e-4})])
+    assert "EnvSched was not run here." in alone
+    found = CliRunner().invoke(cli.app, ["report", "--efficiency", str(tmp_path)])
+    assert found.exit_code == 2
+    assert "found nothing to compare" in found.output
 
 
 def test_the_page_needs_nothing_else(tmp_path: Path) -> None:

@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from itertools import product
 from pathlib import Path
 from statistics import fmean
 
-import numpy as np
-
 from envsched.benchmarks.efficiency.protocol import Protocol
-from envsched.benchmarks.efficiency.table import ORACLE, UNIFORM, Outcomes, Row, make_row
-from envsched.benchmarks.efficiency.trials import Outcome, comparison, tuned_rates, tuning_areas
+from envsched.benchmarks.efficiency.results import Results, gather
+from envsched.benchmarks.efficiency.table import Row
+from envsched.benchmarks.efficiency.trials import tuning_areas
 from envsched.benchmarks.report import plain
 from envsched.benchmarks.table import line, text
 from envsched.files import write_bytes, write_json
-from envsched.measures import level_at, smooth
 
 TUNING = "Area under the held-out curve by learning rate: mean over the tuning seeds, in brackets how many."
-
-Compared = Mapping[str, Outcomes]
-"""Outcomes by arm and seed."""
 
 HEAD = (
     "arm", "rate", "seeds", "times faster than uniform", "in tokens", "share of oracle's saving", "area",
@@ -36,53 +30,38 @@ NOTE = (
 
 
 def write_report(protocol: Protocol, directory: Path, suite_seed: int = 0) -> str:
-    """Compare the trials that are there, write the files and return the table.
-
-    Regimes and models in which uniform was not run are left out.
-    """
-    rows: list[Row] = []
-    commits: set[str] = set()
-    for regime, model in product(protocol.regimes, protocol.sizes):
-        found, rates = _outcomes(protocol, regime, model, suite_seed, directory)
-        if UNIFORM not in found:
-            continue
-        rows += [make_row(regime, model, arm, rates[arm], found) for arm in found]
-        commits |= {outcome.commit for seeds in found.values() for outcome in seeds.values()}
-        draw(f"{regime}, {model}", found, directory / f"curves-{regime}-{model}.png")
-    table = "\n".join([markdown(rows, commits), *_tuning_tables(protocol, suite_seed, directory)])
+    """Compare the trials that are there, write the files and return the table."""
+    found = gather(protocol, directory, suite_seed)
+    for results in found:
+        _draw(results, directory / f"curves-{results.regime}-{results.model}.png")
+    table = "\n".join([markdown(found), *_tuning_tables(protocol, suite_seed, directory)])
     write_bytes(directory / "table.md", table.encode())
-    content = {"commits": sorted(commits), "rows": [plain(asdict(row)) for row in rows]}
+    content = {
+        "commits": sorted({commit for results in found for commit in results.commits}),
+        "rows": [plain(asdict(row)) for results in found for row in results.rows],
+    }
     write_json(directory / "results.json", content)
     return table
 
 
-def markdown(rows: Sequence[Row], commits: set[str]) -> str:
+def markdown(found: Sequence[Results]) -> str:
     """A table for each regime and model, the arms in order of their area."""
-    if not rows:
+    if not found:
         return "Nothing to compare yet: expected the arm uniform, tuned and run.\n"
-    parts = [NOTE, "", f"Run at {', '.join(sorted(commits))}."]
-    for regime, model in dict.fromkeys((row.regime, row.model) for row in rows):
-        own = [row for row in rows if (row.regime, row.model) == (regime, model)]
-        parts += ["", f"## {regime}, {model}", "", line(HEAD), line(["---"] * len(HEAD))]
-        parts += [line(_texts(row)) for row in sorted(own, key=lambda row: -row.area.mean)]
+    parts = [NOTE]
+    for results in found:
+        parts += ["", f"## {results.title}", "", f"Run at {', '.join(sorted(results.commits))}.", ""]
+        parts += [line(HEAD), line(["---"] * len(HEAD)), *(line(_texts(row)) for row in results.rows)]
     return "\n".join(parts) + "\n"
 
 
-def draw(title: str, outcomes: Compared, path: Path) -> None:
-    """Held-out success over rollouts: mean over seeds and, as a band, its standard error."""
+def _draw(results: Results, path: Path) -> None:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9, 5.5), layout="constrained")
     axes = figure.subplots()
-    budget = min(outcome.rollouts[-1] for outcome in outcomes[UNIFORM].values())
-    grid = np.linspace(0, budget, 101)
-    for number, (arm, seeds) in enumerate(outcomes.items()):
-        levels = np.array([_curve(outcome, grid) for outcome in seeds.values()])
-        mean, error = levels.mean(axis=0), levels.std(axis=0) / np.sqrt(len(levels))
-        style = {UNIFORM: "--", ORACLE: ":"}.get(arm, "-")
-        (drawn,) = axes.plot(grid, mean, style, label=f"{arm} ({len(levels)})", color=f"C{number}")
-        axes.fill_between(grid, mean - error, mean + error, color=drawn.get_color(), alpha=0.15, linewidth=0)
-    axes.set(title=title, xlabel="rollouts", ylabel="success on held-out tasks", xlim=(0, budget))
+    results.draw(axes)
+    axes.set(title=results.title, xlabel="rollouts", ylabel="success on held-out tasks")
     axes.grid(alpha=0.3)
     axes.legend(title="arm (seeds)", loc="upper left", bbox_to_anchor=(1.01, 1), frameon=False)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -106,23 +85,6 @@ def _tuning_tables(protocol: Protocol, suite_seed: int, directory: Path) -> list
             lines.append(line([arm, *means]))
         lines.append("")
     return lines
-
-
-def _outcomes(
-    protocol: Protocol, regime: str, model: str, suite_seed: int, directory: Path
-) -> tuple[Compared, Mapping[str, float]]:
-    """What is there, and the rate of each arm."""
-    arms = [*protocol.arms, *protocol.ablations]
-    rates = tuned_rates(protocol, regime, model, arms, suite_seed, directory)
-    found: dict[str, dict[int, Outcome]] = defaultdict(dict)
-    for trial in comparison(protocol, regime, model, rates, protocol.seeds, suite_seed):
-        if outcome := trial.load(directory):
-            found[trial.arm.name][trial.seed] = outcome
-    return {arm: found[arm] for arm in rates if arm in found}, rates
-
-
-def _curve(outcome: Outcome, grid: np.ndarray) -> np.ndarray:
-    return level_at(np.array(outcome.rollouts, float), smooth(np.array(outcome.heldout), 3), grid)
 
 
 def _texts(row: Row) -> list[str]:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from envsched.benchmarks.efficiency.report import markdown
+from envsched.benchmarks.efficiency.results import Results
 from envsched.benchmarks.efficiency.table import ORACLE, UNIFORM, make_row
 from envsched.benchmarks.efficiency.trials import Outcome
 
@@ -92,9 +93,9 @@ def test_intervals_hold_the_mean_and_pair_seeds() -> None:
 
 
 def test_the_table_puts_the_best_first() -> None:
-    text = markdown([row(arm) for arm in OUTCOMES], {"abc"})
+    text = markdown([Results("ordinary", "tiny", OUTCOMES, dict.fromkeys(OUTCOMES, 6e-4))])
     lines = [line.split(" | ")[0].strip("| ") for line in text.splitlines() if line.startswith("|")]
     assert lines[2:4] == [ORACLE, "talks"]
     assert lines[-1] in ("slow", "stuck")
     assert "Run at abc." in text
-    assert "Nothing to compare yet" in markdown([], set())
+    assert "Nothing to compare yet" in markdown([])
