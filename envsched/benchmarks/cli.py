@@ -91,6 +91,7 @@ def efficiency(
     seeds: Annotated[str, typer.Option(help="Like 0-4 or 1,2; by default those of the protocol.")] = "",
     suite_seed: Annotated[int, typer.Option(min=0, help="Another gives another suite.")] = 0,
     tune_only: Annotated[bool, typer.Option("--tune-only", help="Only find the rate of each arm.")] = False,
+    report: Annotated[bool, typer.Option("--report", help="Run nothing, compare what is there.")] = False,
     workers: Annotated[int, typer.Option(min=0, help="Trials at once; 0 for one a core.")] = 0,
     protocol: Annotated[Path, typer.Option(help="File with the protocol.")] = Path(
         "comparison/efficiency.yaml"
@@ -130,6 +131,11 @@ def efficiency(
     except (ValueError, FileNotFoundError) as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(2) from None
+    if report:
+        from envsched.benchmarks.efficiency.report import write_report
+
+        typer.echo(write_report(found, out, suite_seed))
+        return
     run_flow("efficiency", parameters)
 
 

@@ -4,6 +4,9 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
+from typer.testing import CliRunner
+
+from envsched.benchmarks.cli import app
 from envsched.benchmarks.efficiency.protocol import PROTOCOL, read_protocol
 from envsched.benchmarks.efficiency.report import write_report
 from envsched.benchmarks.efficiency.trials import Outcome, comparison, tuning
@@ -17,6 +20,15 @@ def outcome(step: float) -> Outcome:
     levels = [round(0.2 + step * number, 4) for number in range(11)]
     used = [640 * number for number in range(11)]
     return Outcome("abc", used, used, levels, levels, {"a": levels}, 0.4, 0.02, 60.0)
+
+
+def test_a_report_runs_nothing(tmp_path: Path) -> None:
+    (tmp_path / "protocol.yaml").write_text((Path(__file__).parents[3] / PROTOCOL).read_text())
+    options = ["--report", "--protocol", str(tmp_path / "protocol.yaml"), "--out", str(tmp_path / "out")]
+    done = CliRunner().invoke(app, ["efficiency", *options])
+    assert done.exit_code == 0, done.output
+    assert "Nothing to compare yet" in done.stdout
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["results.json", "table.md"]
 
 
 def test_only_what_is_there_is_compared(tmp_path: Path) -> None:
