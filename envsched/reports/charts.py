@@ -47,12 +47,12 @@ class Charts:
         return f"<div class='charts'>{figures}</div>"
 
 
-def percent(axes: Axes, top: float | None = None) -> None:
-    """Shares from 0 as percentages."""
+def percent(axes: Axes, top: float | None = None, bottom: float | None = 0) -> None:
+    """Shares as percentages; None leaves an end of the axis to the data."""
     from matplotlib.ticker import PercentFormatter
 
     axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=None))
-    axes.set_ylim(bottom=0, top=top)
+    axes.set_ylim(bottom=bottom, top=top)
 
 
 def legend(axes: Axes, most: int = 8) -> None:

@@ -41,7 +41,7 @@ def _curves(found: Sequence[Results]) -> Charts:
     for results in found:
         with charts.chart(results.title, "rollouts") as axes:
             results.draw(axes)
-            percent(axes)
+            percent(axes, bottom=None)
             legend(axes, most=12)
     return charts
 
