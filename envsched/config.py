@@ -42,8 +42,7 @@ class EnvironmentSettings(Block):
     limit: Positive | None = None
     """Use at most this many training tasks, drawn evenly over environments; null for all."""
     reward: Literal["binary", "graded", "progress"] = "binary"
-    """`binary`: 1 if every check passes; `graded`: the share of checks that pass; `progress`: the share of
-    those that did not pass at reset."""
+    """`binary`: whether all checks pass; `graded`: the share; `progress`: that of those false at reset."""
     workers: Positive = 1
     """Worker processes that run environment code."""
     call_seconds: Annotated[float, Field(gt=0, le=600)] = 5.0
@@ -54,6 +53,8 @@ class EnvironmentSettings(Block):
     """Longer observations are cut, and say so."""
     readable: list[str] = []
     """Further files and folders that environment code may read."""
+    preload: list[str] = []
+    """Modules you vouch for, imported in a worker before it is confined: such as read or start a lot."""
     unconfined: Literal["refuse", "allow"] = "refuse"
     """Whether code of unknown origin (envscaler, collection) is run where the system cannot keep it from
     files, network and processes."""
@@ -103,10 +104,9 @@ class RolloutSettings(Block):
     """How an agent plays a task."""
 
     engine: Literal["auto", "vllm", "transformers"] = "auto"
-    """What generates tokens. `auto`: transformers for our own small models on a CPU, vLLM for all else where
-    it runs on this machine."""
+    """What generates tokens. `auto`: transformers for our own small models on a CPU, else vLLM if it runs."""
     tool_format: Literal["auto", "json", "compact"] = "auto"
-    """How tools are shown: full JSON schemas, or signatures. `auto`: signatures for our own small models."""
+    """How tools are shown: JSON schemas, or signatures. `auto`: signatures for our own small models."""
     temperature: Annotated[float, Field(ge=0, le=2)] = 1.0
     """Of training rollouts."""
     top_p: Annotated[float, Field(gt=0, le=1)] = 1.0

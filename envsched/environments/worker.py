@@ -14,6 +14,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any, NoReturn
 
 from envsched.environments import determinism, episode, spec, wire
@@ -162,16 +163,27 @@ def _write(sink_fd: int, data: bytes) -> None:
         data = data[os.write(sink_fd, data) :]
 
 
+def _prepare(options: dict[str, Any]) -> None:
+    """Load what has to be loaded before the worker is confined."""
+    for module in options["preload"]:
+        import_module(module)
+    if options["prepare"]:
+        name, path = options["prepare"]
+        prepared: Any = source(name)
+        prepared.prepare(path)
+
+
 def main() -> None:
     """Entry point: the limits are the first argument, as JSON."""
     options = json.loads(sys.argv[1])
     limits.leave_with_parent(options["parent"])
     signal.signal(signal.SIGALRM, _raise_time_limit)
     source_fd, sink_fd = limits.take_pipes()
-    if options["prepare"]:
-        name, path = options["prepare"]
-        prepared: Any = source(name)
-        prepared.prepare(path)
+    try:
+        _prepare(options)
+    except Exception as error:  # of packages and environments: the parent says what it was
+        _write(sink_fd, wire.pack({"failed": _describe(error)}))
+        return
     enforced = limits.confine(options["memory_mb"], options["readable"], options["network"])
     _write(sink_fd, wire.pack(vars(enforced)))
     serve(Worker(options), source_fd, sink_fd)

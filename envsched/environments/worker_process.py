@@ -41,6 +41,7 @@ class WorkerProcess:
             **settings.model_dump(include={"reward", "call_seconds", "memory_mb", "observation_chars"}),
             "parent": os.getpid(),
             "network": settings.source in NETWORKED,
+            "preload": settings.preload,
             "prepare": [settings.source, settings.path] if settings.source in PREPARED else None,
             "readable": [str(Path(path).absolute()) for path in [settings.path, *settings.readable] if path],
         }
@@ -107,7 +108,10 @@ class WorkerProcess:
         try:
             while _wait(self.output, select.POLLIN, deadline):
                 for message in self.receive():
-                    return dict(message)
+                    if "failed" not in message:
+                        return dict(message)
+                    self.kill()
+                    raise ImportError(f"environment worker did not start: {message['failed']}")
         except WorkerLost as lost:
             assert self._process.stderr is not None
             output = self._process.stderr.read().decode(errors="replace")

@@ -1,5 +1,7 @@
 """Environments with gymnasium's interface, played in workers."""
 
+import os
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -132,3 +134,64 @@ def test_what_is_no_factory_is_told(path: str | None) -> None:
 def test_a_missing_module_is_told() -> None:
     with pytest.raises(ImportError, match=r"environments\.path: found no module nowhere_at_all"):
         load_registry(settings("nowhere_at_all:f"))
+
+
+def test_what_starts_threads_when_imported_can_be_loaded_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "busy.py").write_text("import threading\nthreading.Thread(target=print).start()\n")
+    (tmp_path / "lazy_games.py").write_text(f"{GAMES}\n\ndef busy():\n    import busy\n\n    return Old()\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    firsts = {}
+    for preload in ((), ("busy",)):
+        settings = EnvironmentSettings(source="gymnasium", path="lazy_games:busy", preload=list(preload))
+        with EpisodePool(settings) as pool:
+            ((_, firsts[preload]),) = pool.reset([(load_registry(settings).nodes[0], 0)])
+    assert firsts[()].error == "PermissionError: starting a thread is not allowed in an environment"
+    assert firsts["busy",].text == '["hello", 0]'
+    missing = EnvironmentSettings(source="gymnasium", path="lazy_games:Old", preload=["no_such_module"])
+    told = "did not start: ModuleNotFoundError: No module named 'no_such_module'"
+    with pytest.raises(ImportError, match=told), EpisodePool(missing):
+        pass
+
+
+GEM = """
+import gem
+
+
+def guess():
+    return gem.make("game:GuessTheNumber-v0-easy")
+
+
+def hanoi():
+    return gem.make("game:TowerofHanoi-v0-easy")
+"""
+
+
+def test_games_of_the_real_gem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if find_spec("gem") is None:
+        pytest.skip("gem-llm is not installed")
+    (tmp_path / "gem_games.py").write_text(GEM)
+    monkeypatch.syspath_prepend(tmp_path)
+    paths = [str(tmp_path), os.environ.get("PYTHONPATH", "")]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, paths)))
+    path = "gem_games:guess, gem_games:hanoi"
+    settings = EnvironmentSettings(source="gymnasium", path=path, reward="graded", preload=["gem"])
+    nodes = load_registry(settings).nodes
+    guess = next(node for node in nodes if node.environment.name == "gem_games.guess")
+    hanoi = next(node for node in nodes if node.environment.name == "gem_games.hanoi")
+    with EpisodePool(settings) as pool:
+        (first, said), (second, again), (other, _) = pool.reset([(guess, 0), (guess, 1), (hanoi, 0)])
+        assert said.text == again.text
+        assert said.text.startswith("You are playing Guess The Number")
+        low, high = 1, 10
+        for _ in range(4):  # halving finds one of ten numbers in four guesses
+            middle = (low + high) // 2
+            answer = pool.act([(first, Say(f"\\boxed{{{middle}}}"))])[0]
+            if answer.terminated:
+                break
+            low, high = (middle + 1, high) if "higher" in answer.text else (low, middle - 1)
+        assert (answer.terminated, answer.reward, answer.errored) == (True, 1.0, False)
+        wrong = pool.act([(second, Say("no box")), (other, ToolCall("act", {"action": "\\boxed{A C}"}))])
+    assert [one.errored for one in wrong] == [False, False]
