@@ -80,9 +80,12 @@ class Trial:
 
     @cached_property
     def name(self) -> str:
-        """Tells trials apart; ends with a hash of all settings that decide."""
-        settings = self.settings.model_dump(mode="json")
-        decisive = digest({block: settings[block] for block in DECISIVE})
+        """Tells trials apart; ends with a hash of all settings that decide and are not the defaults.
+
+        So a setting that is new does not make it another trial; which code it was run with, it says itself.
+        """
+        settings = self.settings.model_dump(mode="json", exclude_defaults=True)
+        decisive = digest({block: settings.get(block, {}) for block in DECISIVE})
         arm = self.arm.name.replace(":", "--")
         return f"{self.regime}-{self.model}-{arm}-{self.rate:g}-seed-{self.seed}-{decisive[:8]}"
 
