@@ -64,7 +64,7 @@ class Runner:
         missing = [trial for trial in trials if not self._kept(trial)]
         if not missing:
             return
-        assert self._environment  # the server of all of them is up
+        environment = self._environment
         # Before they are run side by side, as each would make it for itself.
         for settings in {warm_start_directory(trial.settings): trial.settings for trial in missing}.values():
             self.console.print(f"initial policy: {initial_policy(settings)}", soft_wrap=True)
@@ -79,7 +79,7 @@ class Runner:
             ThreadPoolExecutor(self.workers) as pool,
         ):
             task = bar.add_task(f"{title}: {there} of {len(trials)} trials there; steps", total=total)
-            futures = {pool.submit(self._train, trial): trial for trial in missing}
+            futures = {pool.submit(self._train, trial, environment): trial for trial in missing}
             try:
                 self._watch(futures, bar, task)
             except BaseException:
@@ -126,7 +126,7 @@ class Runner:
         """Steps it has done."""
         return max(len(manifest_steps(self._run(trial))) - 1, 0)
 
-    def _train(self, trial: Trial) -> str:
+    def _train(self, trial: Trial, environment: dict[str, str]) -> str:
         """Run one trial; what came of it, in a line."""
         if self._stopped.is_set():
             return f"{trial.name}: not begun"
@@ -142,7 +142,7 @@ class Runner:
             json.dumps({"run": run.name, "settings": values}),
         ]
         with log.open("ab") as output:
-            child = subprocess.Popen(command, stdout=output, stderr=output, env=self._environment)
+            child = subprocess.Popen(command, stdout=output, stderr=output, env=environment)
             self._children.add(child)
             code = child.wait()
             self._children.discard(child)

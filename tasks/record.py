@@ -38,8 +38,10 @@ def record_step(run: str, step: int, started: float) -> dict[str, float]:
             write_json(live.run.file(BATCHES, step, ".json"), live.explained)
             files += [live.run.history(step), live.run.rollouts(step), live.run.file(BATCHES, step, ".json")]
             live.metrics |= finite(live.scheduler.metrics())
-        sometimes = (live.run.evaluation(step), live.run.file("hidden", step, ".parquet"))
-        files += [path for path in sometimes if path.is_file()]
+        if "seconds/evaluate" in live.metrics:
+            files.append(live.run.evaluation(step))
+        if "rollouts/hidden" in live.metrics:
+            files.append(live.run.file("hidden", step, ".parquet"))
         live.metrics |= _overhead(live, started)
         live.run.commit(step, files, live.metrics)
         live.run.prune(live.settings.train.keep_checkpoints, live.settings.train.keep_rollouts)

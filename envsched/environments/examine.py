@@ -90,9 +90,11 @@ def with_duplicates(nodes: Iterable[Node], examined: Mapping[str, Examined]) -> 
     found = dict(examined)
     for node in nodes:
         name = first.setdefault((node.environment.name, _task_content(node)), node.task.name)
-        if name != node.task.name:
-            one = examined[node.key]
-            found[node.key] = replace(one, flags={**one.flags, "duplicate": f"the same as {name}"})
+        one = examined[node.key]
+        # What it was a duplicate of when it was registered may be gone.
+        flags = {flag: text for flag, text in one.flags.items() if flag != "duplicate"}
+        twin = {} if name == node.task.name else {"duplicate": f"the same as {name}"}
+        found[node.key] = replace(one, flags=flags | twin)
     return found
 
 
