@@ -35,7 +35,8 @@ from rich.progress import (
 from envsched.benchmarks.efficiency.protocol import Protocol, read_protocol
 from envsched.benchmarks.efficiency.report import write_report
 from envsched.benchmarks.efficiency.trials import Trial, comparison, tuned_rates, tuning
-from envsched.config import SettingsError
+from envsched.config import Settings, SettingsError
+from envsched.overrides import merge
 from envsched.policy.prepare import initial_policy, warm_start_directory
 from envsched.rollouts.engine import resolve_engine
 from envsched.runs.manifest import manifest_steps
@@ -66,7 +67,8 @@ class Runner:
             return
         environment = self._environment
         # Before they are run side by side, as each would make it for itself.
-        for settings in {warm_start_directory(trial.settings): trial.settings for trial in missing}.values():
+        found = [self._settings(trial) for trial in missing]
+        for settings in {warm_start_directory(settings): settings for settings in found}.values():
             self.console.print(f"initial policy: {initial_policy(settings)}", soft_wrap=True)
         columns = (
             TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
@@ -131,8 +133,7 @@ class Runner:
         if self._stopped.is_set():
             return f"{trial.name}: not begun"
         run = self._run(trial)
-        values = resolve_engine(trial.settings).model_dump(mode="json")
-        values["train"]["runs_directory"] = str(run.parent)
+        values = resolve_engine(self._settings(trial)).model_dump(mode="json")
         log = self.out / "logs" / f"{trial.name}.log"
         log.parent.mkdir(parents=True, exist_ok=True)
         command = [
@@ -162,6 +163,15 @@ class Runner:
 
     def _run(self, trial: Trial) -> Path:
         return self.out.absolute() / "runs" / trial.name
+
+    def _settings(self, trial: Trial) -> Settings:
+        """Of its run. Initial policies are kept with the trials: another machine would make slightly others,
+        and only trials that begin alike can be compared."""
+        places = {
+            "policy": {"build_directory": str(self.out.absolute() / "policies")},
+            "train": {"runs_directory": str(self._run(trial).parent)},
+        }
+        return Settings.model_validate(merge(trial.settings.model_dump(mode="json"), places))
 
     def _stop(self) -> None:
         """End the children; they can go on later from their last complete step."""

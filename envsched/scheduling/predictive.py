@@ -86,9 +86,10 @@ class Predictive(Scheduler):
     def next_batch(self, size: int, step: int) -> Batch:
         """Exactly `size` distinct nodes; ScheduleError where that is impossible.
 
-        The F places of the floor go in turn to the task and to the environment that wait longest. Each of E
-        environments is drawn within 2 ceil(E / F) steps and each of n tasks within 2 ceil(n / min(F, q)),
-        where q is the smallest quota, if every group is observed before the next batch.
+        The floor has F = `floor` x `size` places a step in the mean, which go in turn to the task and to the
+        environment that wait longest. Each of E environments is drawn within ceil(2 E / F) steps and each of
+        n tasks within ceil(2 n / min(F, q)), where q is the smallest quota, if every group is observed before
+        the next batch.
         """
         environment = self.graph.environment
         sizes = np.bincount(environment, minlength=len(self.graph.environments))
@@ -140,13 +141,12 @@ class Predictive(Scheduler):
     def _fill(self, selection: Selection, size: int, step: int, noise: Floats) -> None:
         """Choose the whole batch: by score, but for the floor and urgent environments."""
         waiting = np.nan_to_num(self.table(step).since_visit[self.order], posinf=1e12)
-        places = min(size, math.ceil(self.settings.floor * size))
-        for_tasks = (step + 1) * places // 2 - step * places // 2
-        for_environments = places - for_tasks
+        for_tasks, for_environments = _places(self.settings.floor * size, step)
         # Tasks first, as long as no quota is used up; environments last, as they may be drawn anyway.
         while len(selection.choices) < for_tasks:
             selection.take(_first(np.flatnonzero(selection.allowed()), waiting, noise))
-        urgent = list(self.urgent())[: min(size - places, places)]
+        most = min(math.ceil(self.settings.floor * size), size - for_tasks - for_environments)
+        urgent = list(self.urgent())[:most]
         before = size - for_environments - len(urgent)
         while len(selection.choices) < before and (node := selection.best()) >= 0:
             selection.take(node)
@@ -161,7 +161,7 @@ class Predictive(Scheduler):
         shortest[[environment[choice.node] for choice in selection.choices]] = -1.0
         while len(selection.choices) < size:
             nodes = np.flatnonzero(selection.allowed())
-            node = _first(nodes, shortest[environment], waiting, noise)
+            node = _first(nodes, shortest[environment], selection.score, noise)
             selection.take(node)
             shortest[environment[node]] = -1.0
 
@@ -224,6 +224,13 @@ class Predictive(Scheduler):
         self.statistics.load_state_dict(state["statistics"])
         self._table = None
         super().load_fields({name: value for name, value in state.items() if name != "statistics"})
+
+
+def _places(share: float, step: int) -> tuple[int, int]:
+    """Places of the floor for tasks and for environments in a step, of `share` a step in the mean."""
+    before, after = (math.ceil(share * count - 1e-9) for count in (step, step + 1))
+    tasks = (after + 1) // 2 - (before + 1) // 2
+    return tasks, after - before - tasks
 
 
 def _first(nodes: Integers, *ranks: Floats) -> int:

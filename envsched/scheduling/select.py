@@ -36,7 +36,8 @@ class Selection:
     ) -> None:
         """`score` [n] (-inf: not schedulable), `environment` [n] numbers, `quota` [environments]."""
         self._initial = score
-        self._score = score.copy()
+        self.score = score.copy()
+        """Of every node after penalty; -inf where it may not be chosen any more."""
         self._environment = environment
         self._left = quota.copy()
         self._taken = np.zeros_like(quota)
@@ -45,17 +46,17 @@ class Selection:
         self._closest = np.zeros(len(score))
         self._nearest = np.full(len(score), -1, dtype=np.int64)
         for number in np.flatnonzero(quota == 0):
-            self._score[environment == number] = -np.inf
+            self.score[environment == number] = -np.inf
         self.choices: list[Choice] = []
 
     def best(self) -> int:
         """The node with the largest value after penalty; -1 when nothing may be chosen any more."""
-        node = int(np.argmax(self._score)) if len(self._score) else -1
-        return node if node >= 0 and np.isfinite(self._score[node]) else -1
+        node = int(np.argmax(self.score)) if len(self.score) else -1
+        return node if node >= 0 and np.isfinite(self.score[node]) else -1
 
     def allowed(self) -> npt.NDArray[np.bool_]:
         """Nodes that may still be chosen [n]."""
-        return np.isfinite(self._score)
+        return np.isfinite(self.score)
 
     def take(self, node: int) -> None:
         """Add a node to the batch."""
@@ -75,8 +76,8 @@ class Selection:
         closer = similarity > self._closest[near]
         near, similarity = near[closer], similarity[closer]
         self._closest[near], self._nearest[near] = similarity, node
-        open_ = np.isfinite(self._score[near])
-        self._score[near[open_]] = self._initial[near[open_]] - self._penalty * similarity[open_]
-        self._score[node] = -np.inf
+        open_ = np.isfinite(self.score[near])
+        self.score[near[open_]] = self._initial[near[open_]] - self._penalty * similarity[open_]
+        self.score[node] = -np.inf
         if self._left[number] == 0:
-            self._score[self._environment == number] = -np.inf
+            self.score[self._environment == number] = -np.inf

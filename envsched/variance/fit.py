@@ -26,8 +26,9 @@ def fit(model: VarianceModel, inputs: Inputs, settings: VarianceSettings, seed: 
         inputs, _ = inputs.around(seen)
         seen = torch.nonzero(inputs.trials > 0)[:, 0]
     generator = torch.Generator().manual_seed(seed)
+    weights = list(model.parameters())
     optimizer = torch.optim.AdamW(
-        model.parameters(),
+        weights,
         settings.learning_rate,
         betas=(0.9, 0.98),
         weight_decay=settings.weight_decay,
@@ -45,7 +46,7 @@ def fit(model: VarianceModel, inputs: Inputs, settings: VarianceSettings, seed: 
         )
         optimizer.zero_grad()
         loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        torch.nn.utils.clip_grad_norm_(weights, 1.0)
         optimizer.step()
         losses.append(loss.item())
     return sum(losses) / len(losses)

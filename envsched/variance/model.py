@@ -112,16 +112,15 @@ class SymmetricProduct(torch.autograd.Function):
 
 
 class EvidenceSum(MessagePassing):  # type: ignore[misc]
-    """Sums what neighbours tell, weighted by similarity and evidence."""
+    """Sums what neighbours tell, weighted by similarity."""
 
     def __init__(self) -> None:
         super().__init__(aggr="sum")
 
-    def forward(self, values: Tensor, evidence: Tensor, adjacency: Tensor) -> tuple[Tensor, Tensor]:
-        """Weighted sums of `values` [n, c] over neighbours with `evidence` [n], and of the weights [n]."""
-        stacked = torch.cat([values * evidence[:, None], evidence[:, None]], dim=1)
-        total = self.propagate(adjacency, x=stacked)
-        return total[:, :-1], total[:, -1]
+    def forward(self, told: Tensor, adjacency: Tensor) -> Tensor:
+        """Weighted sums over neighbours, [n, c] in and out."""
+        total: Tensor = self.propagate(adjacency, x=told)
+        return total
 
     def message_and_aggregate(self, edge_index: Tensor, x: Tensor) -> Tensor:
         product: Tensor = SymmetricProduct.apply(edge_index, x)  # type: ignore[no-untyped-call]
@@ -131,14 +130,10 @@ class EvidenceSum(MessagePassing):  # type: ignore[misc]
 class EnvironmentSum(nn.Module):
     """The same over all other nodes of a node's environment, through one pooled row each."""
 
-    def forward(self, values: Tensor, evidence: Tensor, environment: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(self, told: Tensor, environment: Tensor) -> Tensor:
         """As `EvidenceSum`, with weight 1; a node's own part is taken out again."""
-        stacked = torch.cat([values * evidence[:, None], evidence[:, None]], dim=1)
-        pooled = stacked.new_zeros(int(environment[-1]) + 1, stacked.shape[1]).index_add(
-            0, environment, stacked
-        )
-        total = pooled[environment] - stacked
-        return total[:, :-1], total[:, -1].clamp(min=0)
+        pooled = told.new_zeros(int(environment[-1]) + 1, told.shape[1]).index_add(0, environment, told)
+        return pooled[environment] - told
 
 
 class Round(nn.Module):
@@ -146,28 +141,39 @@ class Round(nn.Module):
 
     def __init__(self, width: int, relations: Sequence[str], neighbours: EvidenceSum) -> None:
         super().__init__()
+        count, read = len(relations), CARRIED + 2
         self.gather = nn.ModuleDict(
             {name: EnvironmentSum() if name == "environment" else neighbours for name in relations}
         )
-        self.read = nn.ModuleDict({name: nn.Linear(CARRIED + 1, width) for name in relations})
-        self.gate = nn.ModuleDict({name: nn.Linear(width + 1, 1) for name in relations})
-        self.shrink = nn.ParameterDict({name: nn.Parameter(torch.tensor(0.5)) for name in relations})
-        self.trust = nn.ParameterDict({name: nn.Parameter(torch.tensor(0.2)) for name in relations})
+        self.gate = nn.Linear(width, count)
+        self.amount = nn.Parameter(torch.zeros(count))
+        self.shrink = nn.Parameter(torch.full((count,), 0.5))
+        self.trust = nn.Parameter(torch.full((count,), 0.2))
+        self.read = nn.Linear(count * read, width, bias=False)
+        # As if every relation had a layer of its own.
+        nn.init.uniform_(self.read.weight, -(read**-0.5), read**-0.5)
 
     def forward(
         self, values: Tensor, evidence: Tensor, hidden: Tensor, inputs: Inputs
     ) -> tuple[Tensor, Tensor]:
-        """What to add to the log-odds [n] and to the hidden state [n, width]."""
-        odds, state = torch.zeros_like(evidence), torch.zeros_like(hidden)
-        for name, gather in self.gather.items():
-            where = inputs.environment if name == "environment" else inputs.relations[name]
-            total, weight = gather(values, evidence, where)
-            mean = total / (weight + nn.functional.softplus(self.shrink[name]))[:, None]
-            amount = torch.log1p(weight)[:, None]
-            gate = torch.sigmoid(self.gate[name](torch.cat([hidden, amount], 1)))
-            odds = odds + self.trust[name] * gate[:, 0] * mean[:, 0]
-            state = state + gate * self.read[name](torch.cat([mean, amount], 1))
-        return odds, nn.functional.silu(state)
+        """What to add to the log-odds [n] and to the hidden state [n, width].
+
+        Each relation gives the mean of its neighbours' `values` [n, c], weighted by similarity and `evidence`
+        [n], shrunk towards 0 where there is little.
+        """
+        told = torch.cat([values * evidence[:, None], evidence[:, None]], dim=1)
+        found = [
+            gather(told, inputs.environment if name == "environment" else inputs.relations[name])
+            for name, gather in self.gather.items()
+        ]
+        total = torch.stack(found, dim=1)  # [n, relations, c + 1]
+        weight = total[..., -1].clamp(min=0)
+        mean = total[..., :-1] / (weight + nn.functional.softplus(self.shrink))[..., None]
+        amount = torch.log1p(weight)
+        gate = torch.sigmoid(self.gate(hidden) + self.amount * amount)
+        odds = (self.trust * gate * mean[..., 0]).sum(1)
+        message = torch.cat([mean, amount[..., None], torch.ones_like(amount)[..., None]], dim=2)
+        return odds, nn.functional.silu(self.read((gate[..., None] * message).flatten(1)))
 
 
 class VarianceModel(nn.Module):

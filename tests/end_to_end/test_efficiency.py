@@ -57,6 +57,7 @@ def test_trials_are_run_once(tmp_path: Path) -> None:
     found = [json.loads(trial.read_text()) for trial in trials]
     assert [(one["arm"], one["seed"]) for one in found] == [("sampled_oracle", 100), ("uniform", 100)]
     assert all(one["outcome"]["rollouts"] == [0, 6] for one in found)  # hidden ones are not charged
+    assert len(list((tmp_path / "out" / "policies").iterdir())) == 1
     oracle = tmp_path / "out" / "runs" / trials[0].stem
     assert len(list((oracle / "hidden").glob("*.parquet"))) == 1
     assert not (oracle / "policy").exists()

@@ -161,12 +161,12 @@ def test_the_floor_starves_nobody(
         return
     scheduler = Told(nodes, 0, GROUP_SIZE, PLAIN.model_copy(update={"floor": floor, "quota": quota}))
     scheduler.calls = urgent
-    places = math.ceil(floor * size)
+    places = floor * size
     smallest = min(
         int(str(task.context["quota"]).split("/")[1]) for task in scheduler.next_batch(size, 0).tasks
     )
-    task_bound = 2 * math.ceil(len(nodes) / min(places, smallest))
-    environment_bound = 2 * math.ceil(len(sizes) / places)
+    task_bound = math.ceil(2 * len(nodes) / min(places, smallest) - 1e-9)
+    environment_bound = math.ceil(2 * len(sizes) / places - 1e-9)
     batches = run(scheduler, size, range(2 * task_bound))
     assert max(gaps(batches, {node.key: node.environment for node in nodes}).values()) <= environment_bound
     assert max(gaps(batches, {node.key: node.key for node in nodes}).values()) <= task_bound
