@@ -75,6 +75,7 @@ def replay(scheduler: Scheduler, groups: Iterable[GroupOutcome]) -> Forecasts:
             prediction = scheduler.predict(step)
             if prediction is None:
                 raise ValueError(f"{type(scheduler).__name__}: found no predictions; expected some to judge")
+            scheduler.expect([group.key for group in by_step[step] if group.key in scheduler.nodes], step)
             rows += _compare(prediction, scheduler.keys, by_step[step], seen)
     return Forecasts(*np.array(rows, dtype=np.float64).reshape(-1, len(fields(Forecasts))).T)
 

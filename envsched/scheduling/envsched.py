@@ -17,6 +17,7 @@ from envsched.history.outcome import GroupOutcome
 from envsched.scheduling.alerts import CLEAR, LEAST_TASKS, RAISE, SUSPECT, always_errs, broken_probability
 from envsched.scheduling.predictive import Floats, Predictive
 from envsched.scheduling.scheduler import Alert, Batch, Prediction
+from envsched.variance.drift import Drift
 from envsched.variance.posterior import Posterior
 from envsched.variance.predictor import Predictor, decode_array, encode_array
 from envsched.variance.threads import few_threads
@@ -50,6 +51,7 @@ class EnvSched(Predictive):
         """Step in which that group was drawn."""
         self.errors: dict[str, tuple[int, str]] = {}
         """Step drawn and error text of each environment's newest group that had one."""
+        self.drift = Drift()
         self.alerted: dict[str, Alert] = {}
         """Alerts that stand, by environment."""
         self._rebuilt = -1
@@ -61,6 +63,7 @@ class EnvSched(Predictive):
         super().update(added, removed)
         self.sketches = {key: row for key, row in self.sketches.items() if key in self.nodes}
         self.sketched = {key: step for key, step in self.sketched.items() if key in self.nodes}
+        self.drift.keep(self.nodes)
         here = set(self.graph.environments)
         self.errors = {name: error for name, error in self.errors.items() if name in here}
         self.alerted = {name: alert for name, alert in self.alerted.items() if name in here}
@@ -71,6 +74,7 @@ class EnvSched(Predictive):
     def observe(self, groups: Sequence[GroupOutcome]) -> None:
         """Take in finished groups, in any order, also late ones."""
         super().observe(groups)
+        self.drift.observe(groups)
         self._rebuilt = -1
         for group in groups:
             if group.key not in self._row:
@@ -94,8 +98,9 @@ class EnvSched(Predictive):
         return self.predictor.across
 
     def fit_variance(self, step: int) -> float:
-        """Train the variance model on the groups observed before `step`; its loss, in nats a rollout."""
+        """Train on the groups observed before `step`; the variance model's loss, in nats a rollout."""
         self.rebuild_graph(step)
+        self.drift.learn()
         with few_threads(len(self.keys)):
             return self.predictor.fit(self.table(step), self.order, step)
 
@@ -104,7 +109,15 @@ class EnvSched(Predictive):
         self.fit_variance(step)
         with few_threads(len(self.keys)):
             self._look_for_broken(step)
-            return super().next_batch(size, step)
+            batch = super().next_batch(size, step)
+        self.expect(batch.keys, step)
+        return batch
+
+    def expect(self, keys: Sequence[str], step: int) -> None:
+        """Remember what is predicted of these nodes, to learn from what comes."""
+        mean, counts = self.posterior(step).mean, self.table(step).effective_count[self.order]
+        for row in (self._row[key] for key in keys):
+            self.drift.expect(self.keys[row], step, float(mean[row]), float(counts[row]))
 
     def predict(self, step: int) -> Prediction:
         """The next group of every node, from what was observed so far."""
@@ -120,8 +133,11 @@ class EnvSched(Predictive):
     def posterior(self, step: int) -> Posterior:
         """Belief about every node's mean reward, in the order of `keys`."""
         self.rebuild_graph(step)
+        table = self.table(step)
         with few_threads(len(self.keys)):
-            return self.predictor.posterior(self.table(step), self.order)
+            recorded = self.predictor.posterior(table, self.order)
+        recorded_groups = table.effective_count[self.order] * float(self.predictor.settings.own_evidence)
+        return self.drift.apply(recorded, recorded_groups)
 
     def alerts(self) -> list[Alert]:
         """Environments that look broken rather than hard, by name."""
@@ -138,11 +154,12 @@ class EnvSched(Predictive):
         return known.base.elsewhere - RECORDED * known.evidence.trials
 
     def metrics(self) -> dict[str, float]:
-        """Edges, loss of the variance model as soon as there is one, and how many alerts stand."""
+        """Edges, loss of the variance model as soon as there is one, drift, and how many alerts stand."""
         found = {
             "graph/within_edges": float(self.graph.within.similarity.size),
             "graph/across_edges": float(self.predictor.across.similarity.size),
             "variance/loss": self.predictor.loss,
+            "variance/drift": self.drift.shift,
             "schedule/alerts": float(len(self.alerted)),
         }
         return {name: value for name, value in found.items() if np.isfinite(value)}
@@ -187,6 +204,7 @@ class EnvSched(Predictive):
             "sketches": {key: encode_array(row) for key, row in sorted(self.sketches.items())},
             "sketched": dict(sorted(self.sketched.items())),
             "predictor": self.predictor.state_dict(),
+            "drift": self.drift.state_dict(),
             "errors": {name: list(error) for name, error in sorted(self.errors.items())},
             "alerted": {name: vars(alert) for name, alert in sorted(self.alerted.items())},
         }
@@ -198,6 +216,7 @@ class EnvSched(Predictive):
         self.sketched = dict(state["sketched"])
         self.predictor.seed = self.seed
         self.predictor.load_state_dict(state["predictor"])
+        self.drift.load_state_dict(state["drift"])
         self.errors = {name: (step, text) for name, (step, text) in state["errors"].items()}
         self.alerted = {name: Alert(**alert) for name, alert in state["alerted"].items()}
         self._rebuilt = -1

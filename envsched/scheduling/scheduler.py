@@ -131,6 +131,9 @@ class Scheduler(ABC):
         """Whether the group is trained on. Asked after `observe`."""
         return True
 
+    def expect(self, keys: Sequence[str], step: int) -> None:  # noqa: B027 - a hook
+        """Told which nodes are rolled out in `step`; `next_batch` does so itself for those it gives."""
+
     def predict(self, step: int) -> Prediction | None:
         """What the next groups will be, from nothing but what was observed; None if it has no such notion."""
         return None

@@ -187,23 +187,23 @@ def usual(environment: str, step: int) -> float:
 
 
 def test_always_failing_raises_an_alert_that_a_repair_clears() -> None:
-    world = World(lambda name, step: (0.0 if step < 12 else 0.8) if name == "env-03" else usual(name, step))
-    alerts = world.run(0, 12)
-    assert alerts[11] == {"env-03"}
+    world = World(lambda name, step: (0.0 if step < 16 else 0.8) if name == "env-03" else usual(name, step))
+    alerts = world.run(0, 16)
+    assert alerts[15] == {"env-03"}
     [alert] = world.scheduler.alerts()
     assert alert.measured == 0
     assert alert.predicted > 0.4
     assert alert.since == min(step for step, names in alerts.items() if names)
     assert world.scheduler.metrics()["schedule/alerts"] == 1
-    repaired = world.run(12, 20)
-    assert repaired[19] == set()
+    repaired = world.run(16, 24)
+    assert repaired[23] == set()
     assert world.scheduler.alerts() == []
 
 
 def test_an_environment_under_alert_is_tried_in_every_step() -> None:
     world = World(lambda name, step: 0.0 if name == "env-03" else usual(name, step))
-    world.run(0, 12)
-    for step in range(12, 16):
+    world.run(0, 16)
+    for step in range(16, 20):
         keys = world.scheduler.next_batch(16, step).keys
         assert any(key.startswith("env-03/") for key in keys)
         world.scheduler.observe([world.play(key, step) for key in keys])
