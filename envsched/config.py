@@ -219,7 +219,7 @@ class ScheduleSettings(Block):
     """What is sought, each at most 1. `signal`: the expected standard deviation of a group's rewards times
     the root of the share of failures, largest where a third succeeds; `deviation`: without that root;
     `informative`: the probability that the rewards differ."""
-    repeat_discount: Annotated[float, Field(ge=0)] = 0.2
+    repeat_discount: Annotated[float, Field(ge=0)] = 0.5
     """A task's value is divided by (1 + its effective count) to this power; 0 for no discount."""
     temperature: Annotated[float, Field(ge=0)] = 0.0
     """0 takes the tasks with the largest value, 1 draws them in proportion to it, 0.5 by its square."""
