@@ -39,6 +39,8 @@ class EnvironmentSettings(Block):
     generators (reasoning_gym) or tasksets (verifiers), URLs of servers (openenv)."""
     suite_seed: Annotated[int, Field(ge=0)] = 0
     """Another seed gives another synthetic suite."""
+    least_calls: Annotated[int, Field(ge=1, le=6)] = 1
+    """Fewest tool calls that a training task of the synthetic suite takes; held-out tasks do not change."""
     limit: Positive | None = None
     """Use at most this many training tasks, drawn evenly over environments; null for all."""
     reward: Literal["binary", "graded", "progress"] = "binary"
@@ -56,8 +58,7 @@ class EnvironmentSettings(Block):
     preload: list[str] = []
     """Modules you vouch for, imported in a worker before it is confined: such as read or start a lot."""
     unconfined: Literal["refuse", "allow"] = "refuse"
-    """Whether code of unknown origin (envscaler, collection) is run where the system cannot keep it from
-    files, network and processes."""
+    """Whether code of unknown origin (envscaler, collection) runs where the system cannot confine it."""
 
     @field_validator("source")
     @classmethod
@@ -232,8 +233,7 @@ class ScheduleSettings(Block):
     similarity_penalty: Annotated[float, Field(ge=0)] = 0.2
     """A task's value is divided by exp(this x its largest similarity to a task already in the batch)."""
     quota: Annotated[float, Field(gt=0, le=1)] | None = None
-    """Largest share of a batch that one environment may take; null for a quarter, or what it takes to fill
-    it."""
+    """Largest share of a batch for one environment; null for a quarter, or what it takes to fill it."""
     floor: Probability = 0.05
     """Share of the batch that goes to the tasks waiting longest, so that none is starved for good."""
     cost_aware: bool = False

@@ -13,7 +13,8 @@ from envsched.rollouts.rollout import Group
 from tasks.session import Session, session
 
 BINS = 8
-FILE = "pass_rates.json"
+FILE = "pass_rates-{version}.json"
+"""One for each registry."""
 
 
 @task(name="measure-spread", cache_policy=NO_CACHE)
@@ -27,7 +28,7 @@ def measure_spread(run: str) -> dict[str, float]:
     options = live.settings.warm_start
     if options.histogram_rollouts == 0 or live.settings.policy.model not in SIZES:
         return {}
-    kept = live.policy / FILE
+    kept = live.policy / FILE.format(version=live.registry.version[:12])
     content = {"registry": live.registry.version, "settings": options.model_dump(mode="json")}
     spread = json.loads(kept.read_text()) if kept.is_file() else {}
     if {name: spread.get(name) for name in content} != content:

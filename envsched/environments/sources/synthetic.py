@@ -16,15 +16,15 @@ __all__ = ["load", "open_episode"]
 
 def load(settings: EnvironmentSettings) -> Loaded:
     """All nodes of the suite with seed `settings.suite_seed`."""
-    return _load(settings.suite_seed)
+    return _load(settings.suite_seed, settings.least_calls)
 
 
 @lru_cache(maxsize=2)
-def _load(seed: int) -> Loaded:
+def _load(seed: int, least_calls: int) -> Loaded:
     from envsched.environments.sources.envscaler_files import build, records
     from envsched.environments.synthetic import generate
 
-    suite = generate(seed)
+    suite = generate(seed, least_calls)
     name = f"synthetic suite {seed}"
     return build(
         "synthetic",

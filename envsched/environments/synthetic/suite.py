@@ -33,13 +33,20 @@ class Suite:
     scenarios: list[dict[str, Any]]
 
 
-def generate(seed: int) -> Suite:
-    """The suite of this seed: the same records every time, and other ones for another seed."""
+def generate(seed: int, least_calls: int = 1) -> Suite:
+    """The suite of this seed: the same records every time, and other ones for another seed.
+
+    From 2 up to 6, `least_calls` gives other training tasks, which take that many calls or more.
+    """
     training, unseen = _variants(seed)
     environments, scenarios = [], []
     for index, variant in enumerate(training):
         environments.append(variant.record("train"))
-        scenarios += _tasks(variant, ("train", "heldout"), index, seed)
+        seen = set[str]()
+        tasks = _tasks(variant, ("train", "heldout"), index, seed, seen)
+        if least_calls > 1:
+            tasks[: TASKS["train"]] = _long_tasks(variant, index, seed, least_calls, seen)
+        scenarios += tasks
     for index, variant in enumerate(unseen):
         environments.append(variant.record("heldout_environment"))
         scenarios += _tasks(variant, ("heldout_environment",), index, seed)
@@ -106,3 +113,23 @@ def _tasks(
             name = f"{variant.name}-task_{len(records) + 1}"
             records.append(compose(variant, rng, length, name, split, seen))
     return records
+
+
+def _long_tasks(
+    variant: Variant, index: int, seed: int, least_calls: int, seen: set[str]
+) -> list[dict[str, Any]]:
+    """As many training tasks as usual, none with a goal in `seen`."""
+    rng = random.Random(f"tasks {seed} {variant.name} from {least_calls} calls")
+    lengths = [length for length in LENGTHS if length >= least_calls]
+    count = TASKS["train"]
+    return [
+        compose(
+            variant,
+            rng,
+            lengths[(index * count + place) % len(lengths)],
+            f"{variant.name}-task_{place + 1}",
+            "train",
+            seen,
+        )
+        for place in range(count)
+    ]

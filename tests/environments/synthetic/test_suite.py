@@ -153,3 +153,21 @@ def test_tools_answer_any_arguments_and_refusals_change_nothing(suite: Suite) ->
 def test_a_word_belongs_to_one_pool() -> None:
     words = [w for pool in (PEOPLE, PLACES, THINGS, ANIMALS, FOODS, TOPICS, COLORS, DAYS) for w in pool]
     assert len(words) == len(set(words))
+
+
+def test_long_tasks_replace_the_training_tasks_and_nothing_else(suite: Suite) -> None:
+    found = generate(0, least_calls=4)
+    assert found.environments == suite.environments
+
+    def tasks(records: Suite, *splits: str) -> list[dict[str, Any]]:
+        return [record for record in records.scenarios if record["split"] in splits]
+
+    assert tasks(found, "heldout", "heldout_environment") == tasks(suite, "heldout", "heldout_environment")
+    usual = {(record["env_id"], record["task"]) for record in tasks(suite, "train", "heldout")}
+    environments = by_name(found)
+    long = tasks(found, "train")
+    assert Counter(record["env_id"] for record in long) == Counter(r["env_id"] for r in tasks(suite, "train"))
+    assert {len(record["expert"]) for record in long} == {4, 5, 6}
+    assert not usual & {(record["env_id"], record["task"]) for record in long}
+    for record in long[::40]:
+        assert all(play(environments[record["env_id"]], record, record["expert"]))
