@@ -17,7 +17,7 @@ def test_the_protocol_of_the_repository_holds() -> None:
     assert all(ablation.startswith("envsched:") for ablation in protocol.ablations)
     assert not set(protocol.seeds) & set(protocol.tuning_seeds)
     least_calls = [protocol.resolved(name, {}).environments.least_calls for name in ("ordinary", "scarce")]
-    assert least_calls == [1, 4]
+    assert least_calls == [1, 3]
     assert protocol.resolved("ordinary", {"train": {"seed": 7}}).train.seed == 7
 
 
