@@ -1,6 +1,7 @@
 """EnvSched's own promises: bit for bit from its state, no order, no leaks, predictions at once."""
 
 import json
+import math
 import random
 import subprocess
 import sys
@@ -294,3 +295,28 @@ def test_too_few_tasks_on_record_raise_no_alert(monkeypatch: pytest.MonkeyPatch)
     scheduler.next_batch(4, 1)
     assert [alert.environment for alert in scheduler.alerts()] == ["B"]
     assert [scheduler.graph.environments[number] for number in scheduler._suspects] == ["A", "C"]
+
+
+def test_tasks_that_were_trained_on_are_expected_to_have_come_further() -> None:
+    """Each group teaches its task half a unit of log-odds; the record knows nothing of that."""
+    visits: dict[str, int] = {}
+    rng = random.Random(0)
+
+    def learner(key: str, step: int) -> GroupOutcome:
+        rate = 1 / (1 + math.exp(1 - 0.5 * visits.get(key, 0)))
+        visits[key] = visits.get(key, 0) + 1
+        return replace(
+            play(key, step),
+            rewards=tuple(float(rng.random() < rate) for _ in range(GROUP_SIZE)),
+            errored=(False,) * GROUP_SIZE,
+        )
+
+    scheduler = make(pool())
+    for step in range(25):
+        scheduler.observe([learner(key, step) for key in scheduler.next_batch(6, step).keys])
+    scheduler.fit_variance(25)
+    assert 0.15 < scheduler.metrics()["variance/drift"] < 0.8
+    truth = [1 / (1 + math.exp(1 - 0.5 * visits.get(key, 0))) for key in scheduler.keys]
+    drifting = np.abs(scheduler.posterior(25).mean - truth).mean()
+    scheduler.drift.shift = 0.0
+    assert drifting < np.abs(scheduler.posterior(25).mean - truth).mean()
