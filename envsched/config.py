@@ -216,10 +216,10 @@ class ScheduleSettings(Block):
 
     scheduler: str = "envsched"
     """`envsched`, or one of the baselines in `envsched/scheduling/baselines`."""
-    value: Literal["signal", "deviation", "informative"] = "informative"
-    """What is sought, each at most 1. `signal`: the expected standard deviation of a group's rewards times
-    the root of the share of failures, largest where a third succeeds; `deviation`: without that root;
-    `informative`: the probability that the rewards differ."""
+    value: Literal["variance", "deviation", "informative", "signal"] = "informative"
+    """What is sought, each at most 1: the expected `variance` of a group's rewards; their `deviation`; the
+    chance that a group is `informative`, its rewards differ; or the `signal`, deviation times the root of
+    the share of failures, largest where a third succeeds."""
     repeat_discount: Annotated[float, Field(ge=0)] = 0.5
     """A task's value is divided by (1 + its effective count) to this power; 0 for no discount."""
     temperature: Annotated[float, Field(ge=0)] = 0.0

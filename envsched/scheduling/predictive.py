@@ -112,9 +112,10 @@ class Predictive(Scheduler):
     def values(self, prediction: Prediction, table: NodeTable) -> dict[str, Floats]:
         """The terms of every node's value before the penalty, [n] each."""
         sought = {
-            "signal": prediction.signal,
+            "variance": 4 * prediction.variance,
             "deviation": 2 * prediction.deviation,
             "informative": prediction.informative,
+            "signal": prediction.signal,
         }
         exploitation = sought[self.settings.value] * (1 - self._error_rate(table))
         if self.settings.cost_aware:

@@ -92,7 +92,7 @@ def choices(draw: st.DrawFn) -> ScheduleSettings:
         floor=draw(st.sampled_from([0.0, 0.05, 0.3, 1.0])),
         quota=draw(st.one_of(st.none(), st.floats(0.1, 1))),
         similarity_penalty=draw(st.sampled_from([0.0, 0.5])),
-        value=draw(st.sampled_from(["signal", "deviation", "informative"])),
+        value=draw(st.sampled_from(["variance", "deviation", "informative", "signal"])),
         repeat_discount=draw(st.sampled_from([0.0, 0.5])),
         cost_aware=draw(st.booleans()),
     )
@@ -206,13 +206,13 @@ def test_tasks_are_drawn_in_proportion_to_a_power_of_their_value(temperature: fl
     assert (np.abs(found - expected) <= 4 * np.sqrt(expected)).all()
 
 
-@pytest.mark.parametrize("value", ["signal", "deviation", "informative"])
+@pytest.mark.parametrize("value", ["variance", "deviation", "informative", "signal"])
 def test_without_anything_else_the_largest_values_are_taken(value: str) -> None:
     nodes = [profile(name, i) for name in "abc" for i in range(5)]
     scheduler = Told(nodes, 0, GROUP_SIZE, PLAIN.model_copy(update={"value": value}))
     batch = scheduler.next_batch(6, 0)
     prediction = scheduler.predict(0)
-    worth = getattr(prediction, value) * (2 if value == "deviation" else 1)
+    worth = getattr(prediction, value) * {"variance": 4, "deviation": 2}.get(value, 1)
     best = sorted(range(15), key=lambda i: -worth[i])[:6]
     assert list(batch.keys) == [scheduler.keys[i] for i in best]
     for task, i in zip(batch.tasks, best, strict=True):
