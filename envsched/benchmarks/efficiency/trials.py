@@ -17,6 +17,7 @@ from envsched.config import Settings
 from envsched.environments.spec import digest, key_environment
 from envsched.files import write_bytes
 from envsched.runs.record import commits, read_record
+from envsched.scheduling.registry import option_names, scheduler_class
 
 DECISIVE = (
     "environments", "policy", "warm_start", "rollouts", "update", "graph", "variance", "schedule", "evaluate",
@@ -78,16 +79,24 @@ class Trial:
             },
         )
 
+    @property
+    def decisive(self) -> dict[str, Any]:
+        """What tells it apart: settings that are not the defaults, and all blocks that its scheduler takes.
+
+        So a new setting makes no other trial of an arm that it does not concern, and another default of one
+        that it does makes another trial. Which code a trial was run with, it says itself.
+        """
+        taken = option_names(scheduler_class(self.arm.scheduler))
+        whole = self.settings.model_dump(mode="json")
+        changed = self.settings.model_dump(mode="json", exclude_defaults=True)
+        return {block: whole[block] if block in taken else changed.get(block, {}) for block in DECISIVE}
+
     @cached_property
     def name(self) -> str:
-        """Tells trials apart; ends with a hash of all settings that decide and are not the defaults.
-
-        So a setting that is new does not make it another trial; which code it was run with, it says itself.
-        """
-        settings = self.settings.model_dump(mode="json", exclude_defaults=True)
-        decisive = digest({block: settings.get(block, {}) for block in DECISIVE})
+        """Tells trials apart; ends with a hash of what is decisive."""
         arm = self.arm.name.replace(":", "--")
-        return f"{self.regime}-{self.model}-{arm}-{self.rate:g}-seed-{self.seed}-{decisive[:8]}"
+        tail = digest(self.decisive)[:8]
+        return f"{self.regime}-{self.model}-{arm}-{self.rate:g}-seed-{self.seed}-{tail}"
 
     def file(self, directory: Path) -> Path:
         """Where its outcome is kept."""

@@ -68,6 +68,16 @@ def test_names_tell_apart_whatever_decides() -> None:
     assert replace(trial(), protocol=same).name == trial().name
 
 
+def test_a_schedulers_own_settings_decide_whole_and_others_where_they_are_no_defaults() -> None:
+    assert trial("uniform").decisive["schedule"] == {"scheduler": "uniform"}
+    assert trial("uniform").decisive["variance"] == {}
+    for arm, blocks in (("envsched", ("schedule", "graph", "variance")), ("knn", ("schedule", "graph"))):
+        one = trial(arm)
+        for block in blocks:
+            assert one.decisive[block] == getattr(one.settings, block).model_dump(mode="json")
+    assert trial("knn").decisive["variance"] == {}
+
+
 def test_what_is_kept_of_a_run(tmp_path: Path) -> None:
     found = outcome(make_run(tmp_path / "run"))
     assert found.commit == "abc, def"
