@@ -252,6 +252,8 @@ def main() -> None:
     parser.add_argument("--name", default="", help="Of the files; the policy's directory by default.")
     parser.add_argument("-S", dest="overrides", action="append", default=[], help="A setting: block.field=…")
     options = parser.parse_args()
+    if min(options.groups, options.rollouts) < 2:
+        parser.error(f"--groups {options.groups} --rollouts {options.rollouts}: expected 2 or more of each")
     settings = load_settings(None, overrides=options.overrides)
     train, heldout = play(options.policy, settings, options.groups, options.rollouts)
     print(f"held-out success {fmean(r.reward >= 1 for group in heldout for r in group.rollouts):.1%}")

@@ -7,7 +7,7 @@ the mean of a Gaussian belief about the weight of a logistic regression, one New
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -71,7 +71,7 @@ class Drift:
         self.shift = float(np.clip(self.shift + slope / self._precision, -MOST, MOST))
         self._found = []
 
-    def keep(self, keys: Mapping[str, Any]) -> None:
+    def keep(self, keys: Container[str]) -> None:
         """Forget all nodes but these."""
         self._awaited = {key: row for key, row in self._awaited.items() if key in keys}
 

@@ -45,7 +45,8 @@ def generate(seed: int, least_calls: int = 1) -> Suite:
         seen = set[str]()
         tasks = _tasks(variant, ("train", "heldout"), index, seed, seen)
         if least_calls > 1:
-            tasks[: TASKS["train"]] = _long_tasks(variant, index, seed, least_calls, seen)
+            # Goals already seen are left out, those of held-out tasks among them.
+            tasks[: TASKS["train"]] = _tasks(variant, ("train",), index, seed, seen, least_calls)
         scenarios += tasks
     for index, variant in enumerate(unseen):
         environments.append(variant.record("heldout_environment"))
@@ -98,38 +99,25 @@ def _heldout_goals(variant: Variant, index: int, seed: int) -> set[str]:
 
 
 def _tasks(
-    variant: Variant, splits: tuple[str, ...], index: int, seed: int, seen: set[str] | None = None
+    variant: Variant,
+    splits: tuple[str, ...],
+    index: int,
+    seed: int,
+    seen: set[str] | None = None,
+    least_calls: int = 1,
 ) -> list[dict[str, Any]]:
     """Tasks of one environment; where a split's size is no multiple of the lengths, others even it out.
 
-    Their goals are added to `seen`.
+    None has a goal in `seen`, to which theirs are added.
     """
-    rng = random.Random(f"tasks {seed} {variant.name}")
+    name = f"tasks {seed} {variant.name}"
+    rng = random.Random(name if least_calls == 1 else f"{name} from {least_calls} calls")
+    lengths = [length for length in LENGTHS if length >= least_calls]
     seen = set() if seen is None else seen
     records: list[dict[str, Any]] = []
     for split in splits:
         for position in range(TASKS[split]):
-            length = LENGTHS[(index * TASKS[split] + position) % len(LENGTHS)]
+            length = lengths[(index * TASKS[split] + position) % len(lengths)]
             name = f"{variant.name}-task_{len(records) + 1}"
             records.append(compose(variant, rng, length, name, split, seen))
     return records
-
-
-def _long_tasks(
-    variant: Variant, index: int, seed: int, least_calls: int, seen: set[str]
-) -> list[dict[str, Any]]:
-    """As many training tasks as usual, none with a goal in `seen`."""
-    rng = random.Random(f"tasks {seed} {variant.name} from {least_calls} calls")
-    lengths = [length for length in LENGTHS if length >= least_calls]
-    count = TASKS["train"]
-    return [
-        compose(
-            variant,
-            rng,
-            lengths[(index * count + place) % len(lengths)],
-            f"{variant.name}-task_{place + 1}",
-            "train",
-            seen,
-        )
-        for place in range(count)
-    ]
