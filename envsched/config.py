@@ -39,8 +39,8 @@ class EnvironmentSettings(Block):
     generators (reasoning_gym) or tasksets (verifiers), URLs of servers (openenv)."""
     suite_seed: Annotated[int, Field(ge=0)] = 0
     """Another seed gives another synthetic suite."""
-    least_calls: Annotated[int, Field(ge=1, le=6)] = 1
-    """Fewest tool calls that a training task of the synthetic suite takes; held-out tasks do not change."""
+    calls: tuple[Annotated[int, Field(ge=1, le=6)], ...] | None = None
+    """Tool calls that training tasks of the synthetic suite take, in turn; null for its own mixture."""
     limit: Positive | None = None
     """Use at most this many training tasks, drawn evenly over environments; null for all."""
     reward: Literal["binary", "graded", "progress"] = "binary"

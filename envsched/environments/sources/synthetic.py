@@ -16,15 +16,15 @@ __all__ = ["load", "open_episode"]
 
 def load(settings: EnvironmentSettings) -> Loaded:
     """All nodes of the suite with seed `settings.suite_seed`."""
-    return _load(settings.suite_seed, settings.least_calls)
+    return _load(settings.suite_seed, settings.calls)
 
 
 @lru_cache(maxsize=2)
-def _load(seed: int, least_calls: int) -> Loaded:
+def _load(seed: int, calls: tuple[int, ...] | None) -> Loaded:
     from envsched.environments.sources.envscaler_files import build, records
     from envsched.environments.synthetic import generate
 
-    suite = generate(seed, least_calls)
+    suite = generate(seed, calls)
     name = f"synthetic suite {seed}"
     return build(
         "synthetic",

@@ -33,10 +33,10 @@ class Suite:
     scenarios: list[dict[str, Any]]
 
 
-def generate(seed: int, least_calls: int = 1) -> Suite:
+def generate(seed: int, calls: tuple[int, ...] | None = None) -> Suite:
     """The suite of this seed: the same records every time, and other ones for another seed.
 
-    From 2 up to 6, `least_calls` gives other training tasks, which take that many calls or more.
+    `calls` gives other training tasks, which take so many calls in turn, from 1 to 6 each.
     """
     training, unseen = _variants(seed)
     environments, scenarios = [], []
@@ -44,9 +44,9 @@ def generate(seed: int, least_calls: int = 1) -> Suite:
         environments.append(variant.record("train"))
         seen = set[str]()
         tasks = _tasks(variant, ("train", "heldout"), index, seed, seen)
-        if least_calls > 1:
+        if calls:
             # Goals already seen are left out, those of held-out tasks among them.
-            tasks[: TASKS["train"]] = _tasks(variant, ("train",), index, seed, seen, least_calls)
+            tasks[: TASKS["train"]] = _tasks(variant, ("train",), index, seed, seen, calls)
         scenarios += tasks
     for index, variant in enumerate(unseen):
         environments.append(variant.record("heldout_environment"))
@@ -104,15 +104,15 @@ def _tasks(
     index: int,
     seed: int,
     seen: set[str] | None = None,
-    least_calls: int = 1,
+    calls: tuple[int, ...] | None = None,
 ) -> list[dict[str, Any]]:
     """Tasks of one environment; where a split's size is no multiple of the lengths, others even it out.
 
     None has a goal in `seen`, to which theirs are added.
     """
     name = f"tasks {seed} {variant.name}"
-    rng = random.Random(name if least_calls == 1 else f"{name} from {least_calls} calls")
-    lengths = [length for length in LENGTHS if length >= least_calls]
+    rng = random.Random(f"{name} calls {calls}" if calls else name)
+    lengths = calls or LENGTHS
     seen = set() if seen is None else seen
     records: list[dict[str, Any]] = []
     for split in splits:

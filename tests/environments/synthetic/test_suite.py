@@ -155,8 +155,8 @@ def test_a_word_belongs_to_one_pool() -> None:
     assert len(words) == len(set(words))
 
 
-def test_long_tasks_replace_the_training_tasks_and_nothing_else(suite: Suite) -> None:
-    found = generate(0, least_calls=4)
+def test_numbers_of_calls_give_other_training_tasks_and_change_nothing_else(suite: Suite) -> None:
+    found = generate(0, calls=(2, 6, 6))
     assert found.environments == suite.environments
 
     def tasks(records: Suite, *splits: str) -> list[dict[str, Any]]:
@@ -165,9 +165,9 @@ def test_long_tasks_replace_the_training_tasks_and_nothing_else(suite: Suite) ->
     assert tasks(found, "heldout", "heldout_environment") == tasks(suite, "heldout", "heldout_environment")
     usual = {(record["env_id"], record["task"]) for record in tasks(suite, "train", "heldout")}
     environments = by_name(found)
-    long = tasks(found, "train")
-    assert Counter(record["env_id"] for record in long) == Counter(r["env_id"] for r in tasks(suite, "train"))
-    assert {len(record["expert"]) for record in long} == {4, 5, 6}
-    assert not usual & {(record["env_id"], record["task"]) for record in long}
-    for record in long[::40]:
+    other = tasks(found, "train")
+    assert Counter(record["env_id"] for record in other) == Counter(r["env_id"] for r in tasks(suite, "train"))
+    assert Counter(len(record["expert"]) for record in other) == {2: len(other) / 3, 6: 2 * len(other) / 3}
+    assert not usual & {(record["env_id"], record["task"]) for record in other}
+    for record in other[::40]:
         assert all(play(environments[record["env_id"]], record, record["expert"]))
