@@ -166,8 +166,8 @@ def test_numbers_of_calls_give_other_training_tasks_and_change_nothing_else(suit
     usual = {(record["env_id"], record["task"]) for record in tasks(suite, "train", "heldout")}
     environments = by_name(found)
     other = tasks(found, "train")
-    assert Counter(record["env_id"] for record in other) == Counter(r["env_id"] for r in tasks(suite, "train"))
-    assert Counter(len(record["expert"]) for record in other) == {2: len(other) / 3, 6: 2 * len(other) / 3}
+    assert Counter(r["env_id"] for r in other) == Counter(r["env_id"] for r in tasks(suite, "train"))
+    assert Counter(len(r["expert"]) for r in other) == {2: len(other) / 3, 6: 2 * len(other) / 3}
     assert not usual & {(record["env_id"], record["task"]) for record in other}
     for record in other[::40]:
         assert all(play(environments[record["env_id"]], record, record["expert"]))
