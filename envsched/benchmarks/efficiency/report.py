@@ -10,7 +10,7 @@ from statistics import fmean
 
 from envsched.benchmarks.efficiency.protocol import Protocol
 from envsched.benchmarks.efficiency.results import Results, gather
-from envsched.benchmarks.efficiency.table import Row
+from envsched.benchmarks.efficiency.table import OURS, UNIFORM, Row, over_regimes
 from envsched.benchmarks.efficiency.trials import tuning_areas
 from envsched.benchmarks.report import plain
 from envsched.benchmarks.table import line, text
@@ -20,7 +20,8 @@ TUNING = "Area under the held-out curve by learning rate: mean over the tuning s
 
 HEAD = (
     "arm", "rate", "seeds", "times faster than uniform", "in tokens", "share of oracle's saving", "area",
-    "area - uniform's", "final", "held-out environments", "worst fifth", "worst", "informative", "scheduling",
+    "area - uniform's", "area - EnvSched's", "final", "held-out environments", "worst fifth", "worst",
+    "informative", "scheduling",
 )  # fmt: skip
 NOTE = (
     "Mean and 95 % bootstrap interval over seeds, paired with uniform's. Success on held-out tasks; levels "
@@ -52,7 +53,23 @@ def markdown(found: Sequence[Results]) -> str:
     for results in found:
         parts += ["", f"## {results.title}", "", f"Run at {', '.join(sorted(results.commits))}.", ""]
         parts += [line(HEAD), line(["---"] * len(HEAD)), *(line(_texts(row)) for row in results.rows)]
+    for model in dict.fromkeys(results.model for results in found):
+        parts += _mean_table(model, [results for results in found if results.model == model])
     return "\n".join(parts) + "\n"
+
+
+def _mean_table(model: str, found: Sequence[Results]) -> list[str]:
+    """Arms that were run in all regimes, the best first; nothing where there is one regime only."""
+    if len(found) < 2:
+        return []
+    regimes = [results.outcomes for results in found]
+    arms = [arm for arm in regimes[0] if all(arm in outcomes for outcomes in regimes)]
+    head = ("arm", "area - uniform's", "area - EnvSched's")
+    gains = {arm: [over_regimes(regimes, arm, other) for other in (UNIFORM, OURS)] for arm in arms}
+    title = f"## Mean of {' and '.join(results.regime for results in found)}, {model}"
+    rows = sorted(gains, key=lambda arm: -gains[arm][0].mean)
+    cells = [line([arm, *(text(gain, "+.3f") for gain in gains[arm])]) for arm in rows]
+    return ["", title, "", line(head), line(["---"] * len(head)), *cells]
 
 
 def _draw(results: Results, path: Path) -> None:
@@ -97,6 +114,7 @@ def _texts(row: Row) -> list[str]:
         text(row.saving, ".2f"),
         text(row.area, ".3f"),
         text(row.gain, "+.3f"),
+        text(row.ahead, "+.3f"),
         text(row.final, ".3f"),
         text(row.final_environments, ".3f"),
         text(row.worst_fifth, ".3f"),

@@ -19,7 +19,7 @@ WORST = 0.2
 """Share of environments that are counted as the worst."""
 POINTS = 201
 """Of the grids that curves are compared on."""
-UNIFORM, ORACLE = "uniform", "sampled_oracle"
+UNIFORM, ORACLE, OURS = "uniform", "sampled_oracle", "envsched"
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,8 @@ class Row:
     """Mean success over the budget of rollouts."""
     gain: Estimate
     """`area` minus uniform's, on the same seed."""
+    ahead: Estimate
+    """`area` minus EnvSched's, on the same seed: above 0 where the arm is better."""
     final: Estimate
     """Smoothed success at the end."""
     final_environments: Estimate
@@ -71,11 +73,10 @@ class Curves:
 
 def make_row(regime: str, model: str, arm: str, rate: float, outcomes: Mapping[str, Outcomes]) -> Row:
     """Compare an arm with uniform, and with the oracle where it is there, on the seeds that they share."""
-    seeds = sorted(outcomes[arm].keys() & outcomes[UNIFORM].keys())
+    seeds = shared_seeds(outcomes, arm, UNIFORM)
     own = [outcomes[arm][seed] for seed in seeds]
     base = [outcomes[UNIFORM][seed] for seed in seeds]
     budget = min((found.rollouts[-1] for found in base), default=0)
-    areas, base_areas = _areas(own, budget), _areas(base, budget)
     return Row(
         regime,
         model,
@@ -85,8 +86,9 @@ def make_row(regime: str, model: str, arm: str, rate: float, outcomes: Mapping[s
         speedup=_speedup(base, own, "rollouts"),
         token_speedup=_speedup(base, own, "tokens"),
         saving=_saving(outcomes, arm, seeds),
-        area=_mean(areas),
-        gain=_mean(areas - base_areas),
+        area=_mean(_areas(own, budget)),
+        gain=_mean(area_difference(outcomes, arm, UNIFORM, seeds)),
+        ahead=_mean(area_difference(outcomes, arm, OURS, shared_seeds(outcomes, arm, OURS, UNIFORM))),
         final=_mean([_last(found.heldout) for found in own]),
         final_environments=_mean([_last(found.heldout_environments) for found in own]),
         worst=_mean([_worst(found, 0.0) for found in own]),
@@ -94,6 +96,26 @@ def make_row(regime: str, model: str, arm: str, rate: float, outcomes: Mapping[s
         informative=_mean([found.informative for found in own]),
         scheduling=_mean([found.scheduling for found in own]),
     )
+
+
+def shared_seeds(outcomes: Mapping[str, Outcomes], *arms: str) -> list[int]:
+    """Seeds that all of these arms were run with."""
+    return sorted(set.intersection(*(set(outcomes.get(arm, {})) for arm in arms)))
+
+
+def area_difference(outcomes: Mapping[str, Outcomes], arm: str, other: str, seeds: Sequence[int]) -> Floats:
+    """Area of an arm minus that of another over uniform's budget, one a seed."""
+    budget = min((outcomes[UNIFORM][seed].rollouts[-1] for seed in seeds), default=0)
+    mine, theirs = (_areas([outcomes[name][seed] for seed in seeds], budget) for name in (arm, other))
+    return mine - theirs
+
+
+def over_regimes(regimes: Sequence[Mapping[str, Outcomes]], arm: str, other: str) -> Estimate:
+    """Area of an arm minus that of another, mean over regimes, on the seeds that they share in all."""
+    shared = [set(shared_seeds(outcomes, arm, other, UNIFORM)) for outcomes in regimes]
+    seeds = sorted(set.intersection(*shared))
+    found = [area_difference(outcomes, arm, other, seeds) for outcomes in regimes]
+    return _mean(np.mean(found, axis=0))
 
 
 def speedup(base: Curves, own: Curves, rows: Floats) -> float:
@@ -160,9 +182,8 @@ def _grid(*curves: Curves) -> Floats:
 def _areas(outcomes: Sequence[Outcome], budget: float) -> Floats:
     """Mean success over the budget of each."""
     grid = np.linspace(0, budget, POINTS)
-    return np.array([
-        level_at(np.array(found.rollouts, float), np.array(found.heldout), grid).mean() for found in outcomes
-    ])  # fmt: skip
+    levels = [level_at(np.array(found.rollouts, float), np.array(found.heldout), grid) for found in outcomes]
+    return np.array([level.mean() for level in levels], dtype=np.float64)
 
 
 def _last(levels: Sequence[float]) -> float:

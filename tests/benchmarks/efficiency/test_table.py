@@ -5,7 +5,7 @@ import pytest
 
 from envsched.benchmarks.efficiency.report import markdown
 from envsched.benchmarks.efficiency.results import Results
-from envsched.benchmarks.efficiency.table import ORACLE, UNIFORM, make_row
+from envsched.benchmarks.efficiency.table import ORACLE, OURS, UNIFORM, make_row, over_regimes
 from envsched.benchmarks.efficiency.trials import Outcome
 
 USED = [100 * number for number in range(11)]
@@ -90,6 +90,31 @@ def test_intervals_hold_the_mean_and_pair_seeds() -> None:
     assert found.gain.low == pytest.approx(found.gain.high)  # what seeds share does not widen it
     assert found.area.low < found.area.mean < found.area.high
     assert np.isnan(found.saving.mean)
+
+
+def test_arms_are_compared_with_envsched_and_over_regimes() -> None:
+    better = {**OUTCOMES, OURS: {0: climbing(0.01), 1: climbing(0.03)}}
+    worse = {**OUTCOMES, OURS: {1: climbing(0.05)}}
+    # Areas are .2 + 5 x rate.
+    found = make_row("ordinary", "tiny", "good", 6e-4, better)
+    assert found.ahead.mean == pytest.approx(0.05)
+    assert (found.ahead.low, found.ahead.high) == pytest.approx((0, 0.1))
+    assert np.isnan(row("good").ahead.mean)
+    # Only seed 1 is in both.
+    assert over_regimes([better, worse], "good", OURS).mean == pytest.approx((0 - 0.1) / 2)
+    assert over_regimes([better, worse], "good", UNIFORM).mean == pytest.approx(0.05)
+    assert np.isnan(over_regimes([better, OUTCOMES], "good", OURS).mean)
+
+
+def test_a_second_regime_adds_their_mean() -> None:
+    rates = dict.fromkeys(OUTCOMES, 6e-4)
+    few = {arm: OUTCOMES[arm] for arm in (UNIFORM, "good")}
+    found = [Results("ordinary", "tiny", OUTCOMES, rates), Results("scarce", "tiny", few, rates)]
+    text = markdown(found)
+    lines = text[text.index("## Mean of ordinary and scarce, tiny") :].splitlines()[4:]
+    assert [line.split(" | ")[0].strip("| ") for line in lines] == ["good", UNIFORM]
+    assert "+0.050" in lines[0]
+    assert "Mean of" not in markdown(found[:1])
 
 
 def test_the_table_puts_the_best_first() -> None:
