@@ -21,7 +21,7 @@ SHORT = {
         "train": {"steps": 1, "batch_size": 3, "group_size": 2},
     },
     "regimes": {"ordinary": {}},
-    "rates": [1e-4],
+    "rates": {"ordinary": [1e-4]},
     "tuning_seeds": [100],
     "seeds": [0],
     "ablation_seeds": 1,

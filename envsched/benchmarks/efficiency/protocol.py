@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, model_validator
+from pydantic_core import PydanticCustomError
 
 from envsched.benchmarks.arms import find_arm
 from envsched.config import Block, Settings, SettingsError, load_settings
@@ -27,8 +28,8 @@ class Protocol(Block):
     """Of every run, in the blocks of `params.yaml`."""
     regimes: dict[str, dict[str, Any]]
     """Further settings by regime."""
-    rates: Annotated[tuple[Rate, ...], Field(min_length=1)]
-    """Learning rates that every arm is tuned over."""
+    rates: dict[str, Annotated[tuple[Rate, ...], Field(min_length=1)]]
+    """Learning rates that every arm is tuned over, by regime."""
     tuning_seeds: Annotated[tuple[Seed, ...], Field(min_length=1)]
     seeds: Annotated[tuple[Seed, ...], Field(min_length=1)]
     ablation_seeds: Annotated[int, Field(ge=1)]
@@ -39,6 +40,16 @@ class Protocol(Block):
     """Each with the rate of the arm that it is a variant of."""
     sizes: tuple[str, ...]
     size_arms: tuple[str, ...]
+
+    @model_validator(mode="after")
+    def _every_regime_has_rates(self) -> Protocol:
+        if self.rates.keys() != self.regimes.keys():
+            raise PydanticCustomError(
+                "rates_by_regime",
+                "rates: found those of {found}; expected those of the regimes {regimes}",
+                {"found": ", ".join(self.rates) or "none", "regimes": ", ".join(self.regimes)},
+            )
+        return self
 
     def resolved(self, regime: str, values: Values) -> Settings:
         """All settings of a run; SettingsError names what is wrong."""

@@ -92,12 +92,12 @@ def _tuning_tables(protocol: Protocol, suite_seed: int, directory: Path) -> list
         areas = tuning_areas(protocol, regime, model, protocol.arms, suite_seed, directory)
         if not areas:
             continue
-        head = ["arm", *(f"{rate:g}" for rate in protocol.rates)]
+        rates = protocol.rates[regime]
+        head = ["arm", *(f"{rate:g}" for rate in rates)]
         lines += [f"## Tuning: {regime}, {model}", "", TUNING, "", line(head), line(["---"] * len(head))]
         for arm, found in areas.items():
             means = [
-                f"{fmean(found[rate]):.4f} ({len(found[rate])})" if rate in found else "-"
-                for rate in protocol.rates
+                f"{fmean(found[rate]):.4f} ({len(found[rate])})" if rate in found else "-" for rate in rates
             ]
             lines.append(line([arm, *means]))
         lines.append("")

@@ -143,7 +143,7 @@ def tuning(protocol: Protocol, regime: str, model: str, arms: Sequence[str], sui
     return [
         Trial(protocol, regime, model, find_arm(arm), rate, seed, suite)
         for seed in protocol.tuning_seeds
-        for rate in protocol.rates
+        for rate in protocol.rates[regime]
         for arm in dict.fromkeys(tuned_as(protocol, arm) for arm in arms)
     ]
 
@@ -173,7 +173,7 @@ def tuned_rates(
 
     The area under a curve is the mean of its evaluations, which are evenly spaced.
     """
-    needed = len(protocol.rates) * len(protocol.tuning_seeds)
+    needed = len(protocol.rates[regime]) * len(protocol.tuning_seeds)
     best = {
         arm: max(found, key=lambda rate: fmean(found[rate]))
         for arm, found in tuning_areas(protocol, regime, model, arms, suite, directory).items()

@@ -25,7 +25,16 @@ def test_the_protocol_of_the_repository_holds() -> None:
     ("old", "new", "message"),
     [
         ("arms:\n", "arms:\n  - nobody\n", "arm: found 'nobody'; allowed: uniform"),
-        ("rates: [", "rates: [2.0, ", r"rates.0: found 2.0; input should be less than or equal to 1"),
+        (
+            "  scarce: [",
+            "  scarce: [2.0, ",
+            r"rates.scarce.0: found 2.0; input should be less than or equal to 1",
+        ),
+        (
+            "  scarce: [",
+            "  rare: [",
+            "rates: found those of ordinary, rare; expected those of the regimes ordinary, scarce",
+        ),
         ("cooldown: 0.0", "cooldown: 7", "update.cooldown: found 7"),
         (
             "ablation_seeds: 3",

@@ -33,7 +33,7 @@ def test_a_report_runs_nothing(tmp_path: Path) -> None:
 
 def test_only_what_is_there_is_compared(tmp_path: Path) -> None:
     assert "Nothing to compare yet" in write_report(PROTOCOL_HERE, tmp_path)
-    rates = {arm: PROTOCOL_HERE.rates[place] for place, arm in enumerate(ARMS)}
+    rates = {arm: PROTOCOL_HERE.rates["ordinary"][place] for place, arm in enumerate(ARMS)}
     trials = [
         *tuning(PROTOCOL_HERE, "ordinary", "tiny", ARMS, 0),
         *comparison(PROTOCOL_HERE, "ordinary", "tiny", rates, [0, 1], 0),

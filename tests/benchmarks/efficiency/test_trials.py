@@ -97,8 +97,8 @@ def test_the_rate_with_the_largest_area_is_taken_once_all_are_there(tmp_path: Pa
     arms = ["uniform", "envsched", "envsched:no_graph"]
     trials = tuning(PROTOCOL_HERE, "ordinary", "tiny", arms, 0)
     assert {one.arm.name for one in trials} == {"uniform", "envsched"}
-    assert len(trials) == 2 * len(PROTOCOL_HERE.rates) * len(PROTOCOL_HERE.tuning_seeds)
-    best = {"uniform": PROTOCOL_HERE.rates[0], "envsched": PROTOCOL_HERE.rates[2]}
+    assert len(trials) == 2 * len(PROTOCOL_HERE.rates["ordinary"]) * len(PROTOCOL_HERE.tuning_seeds)
+    best = {"uniform": PROTOCOL_HERE.rates["ordinary"][0], "envsched": PROTOCOL_HERE.rates["ordinary"][2]}
     for number, one in enumerate(trials):
         level = 0.6 if one.rate == best[one.arm.name] else 0.4
         one.keep(make_run(tmp_path / f"run-{number}", (0.2, level)), tmp_path)
