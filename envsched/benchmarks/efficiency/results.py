@@ -48,7 +48,8 @@ class Results:
     @property
     def commits(self) -> set[str]:
         """Of the code that the trials were run with."""
-        return {outcome.commit for seeds in self.outcomes.values() for outcome in seeds.values()}
+        named = [outcome.commit for seeds in self.outcomes.values() for outcome in seeds.values()]
+        return {commit for several in named for commit in several.split(", ")}
 
     def draw(self, axes: Axes) -> None:
         """Success on held-out tasks over rollouts: mean over seeds and, as a band, its standard error."""

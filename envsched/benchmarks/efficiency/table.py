@@ -123,12 +123,12 @@ def speedup(base: Curves, own: Curves, rows: Floats) -> float:
 
     Above 1 where the arm is faster. Curves are means over seeds, as each alone is noisy.
     """
-    grid = _grid(base, own)
-    mine, theirs = own.mean(rows, grid), base.mean(rows, grid)
+    own_grid, base_grid = _grid(own), _grid(base)
+    mine, theirs = own.mean(rows, own_grid), base.mean(rows, base_grid)
     level = min(mine.max(), theirs.max())
     if level <= max(mine[0], theirs[0]):
         return float("nan")
-    return float(grid[np.argmax(theirs >= level)] / grid[np.argmax(mine >= level)])
+    return float(base_grid[np.argmax(theirs >= level)] / own_grid[np.argmax(mine >= level)])
 
 
 def saving(base: Curves, own: Curves, oracle: Curves, rows: Floats) -> float:
@@ -174,9 +174,9 @@ def _curves(outcomes: Sequence[Outcome], use: str) -> Curves:
     return Curves(used, level)
 
 
-def _grid(*curves: Curves) -> Floats:
+def _grid(curves: Curves) -> Floats:
     """Use that all of the curves cover, evenly spaced."""
-    return np.linspace(0, min(float(found.used[:, -1].min()) for found in curves), POINTS)
+    return np.linspace(0, float(curves.used[:, -1].min()), POINTS)
 
 
 def _areas(outcomes: Sequence[Outcome], budget: float) -> Floats:
