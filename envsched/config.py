@@ -40,7 +40,7 @@ class EnvironmentSettings(Block):
     suite_seed: Annotated[int, Field(ge=0)] = 0
     """Another seed gives another synthetic suite."""
     calls: tuple[Annotated[int, Field(ge=1, le=6)], ...] | None = None
-    """Tool calls that training tasks of the synthetic suite take, in turn; null for its own mixture."""
+    """Tool calls of the synthetic suite's training tasks (not held-out ones), in turn; null: its mixture."""
     limit: Positive | None = None
     """Use at most this many training tasks, drawn evenly over environments; null for all."""
     reward: Literal["binary", "graded", "progress"] = "binary"

@@ -85,7 +85,7 @@ def make_row(regime: str, model: str, arm: str, rate: float, outcomes: Mapping[s
         seeds=len(seeds),
         speedup=_speedup(base, own, "rollouts"),
         token_speedup=_speedup(base, own, "tokens"),
-        saving=_saving(outcomes, arm, seeds),
+        saving=_saving(outcomes, arm),
         area=_mean(_areas(own, budget)),
         gain=_mean(area_difference(outcomes, arm, UNIFORM, seeds)),
         ahead=_mean(area_difference(outcomes, arm, OURS, shared_seeds(outcomes, arm, OURS, UNIFORM))),
@@ -148,8 +148,8 @@ def _speedup(base: Sequence[Outcome], own: Sequence[Outcome], use: str) -> Estim
     return _over_rows(lambda rows: speedup(_curves(base, use), _curves(own, use), rows), len(own))
 
 
-def _saving(outcomes: Mapping[str, Outcomes], arm: str, seeds: Sequence[int]) -> Estimate:
-    shared = [seed for seed in seeds if seed in outcomes.get(ORACLE, {})]
+def _saving(outcomes: Mapping[str, Outcomes], arm: str) -> Estimate:
+    shared = shared_seeds(outcomes, arm, UNIFORM, ORACLE)
     base, own, oracle = (
         _curves([outcomes[name][seed] for seed in shared if shared], "rollouts") if shared else None
         for name in (UNIFORM, arm, ORACLE)

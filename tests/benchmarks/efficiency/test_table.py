@@ -1,5 +1,7 @@
 """The comparison's numbers by hand."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -103,6 +105,12 @@ def test_arms_are_compared_with_envsched_and_over_regimes() -> None:
     assert over_regimes([better, worse], "good", OURS).mean == pytest.approx((0 - 0.1) / 2)
     assert over_regimes([better, worse], "good", UNIFORM).mean == pytest.approx(0.05)
     assert np.isnan(over_regimes([better, OUTCOMES], "good", OURS).mean)
+
+
+def test_a_trial_that_was_continued_names_each_commit() -> None:
+    continued = replace(climbing(0.02), commit="abc, def")
+    results = Results("ordinary", "tiny", {UNIFORM: {0: climbing(0.02), 1: continued}}, {UNIFORM: 6e-4})
+    assert results.commits == {"abc", "def"}
 
 
 def test_a_second_regime_adds_their_mean() -> None:
