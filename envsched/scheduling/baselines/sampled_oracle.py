@@ -8,8 +8,10 @@ import numpy as np
 from envsched.graph.profile import NodeProfile
 from envsched.history.outcome import GroupOutcome
 from envsched.history.statistics import NodeStatistics
-from envsched.scheduling.baselines.oracle import Oracle
+from envsched.scheduling.baselines.inferred import Inferred, pool_mean, with_record
 from envsched.scheduling.baselines.uniform import generator
+from envsched.variance.evidence import Evidence, gather
+from envsched.variance.posterior import Posterior
 
 FIRST = 2
 """One in so many tasks of the pool is measured before the first batch."""
@@ -19,23 +21,24 @@ HALF_LIFE = 16.0
 """Steps after which a measurement counts half."""
 
 
-class SampledOracle(Oracle):
-    """An oracle over measured variances. A reference: its hidden rollouts take longer than training does.
+class SampledOracle(Inferred):
+    """EnvSched's selection over measured success rates: what a far better prediction would be worth.
 
-    A task's success rate is believed to be Beta-distributed: one rollout at the pool's mean, then all hidden
-    and charged rollouts of the task, older ones counting less. Its variance is the mean of p (1 - p).
+    A reference: its hidden rollouts take longer than training does. A task's success rate is believed to be
+    Beta-distributed: one rollout at the pool's mean, then all hidden and charged rollouts of the task, older
+    ones counting less.
     """
 
-    def __init__(self, nodes: Sequence[NodeProfile], seed: int, group_size: int = 8) -> None:
-        self.statistics = NodeStatistics((), HALF_LIFE)
+    def __init__(self, nodes: Sequence[NodeProfile], seed: int, group_size: int = 8, **options: Any) -> None:
+        self.measures = NodeStatistics((), HALF_LIFE)
         self.measured: dict[str, int] = {}
         """Step of each task's newest hidden rollouts."""
-        super().__init__(nodes, seed, group_size, truth=self.estimate)
+        super().__init__(nodes, seed, group_size, **options)
 
     def update(self, added: Sequence[NodeProfile] = (), removed: Sequence[str] = ()) -> None:
         """Change the pool; what was measured of all other nodes stays."""
         super().update(added, removed)
-        self.statistics.update([node.key for node in added], removed)
+        self.measures.update([node.key for node in added], removed)
         self.measured = {key: step for key, step in self.measured.items() if key in self.nodes}
 
     def hidden(self, step: int) -> list[str]:
@@ -49,37 +52,29 @@ class SampledOracle(Oracle):
 
     def observe_hidden(self, groups: Sequence[GroupOutcome]) -> None:
         """Take in what was measured."""
-        self.statistics.observe(groups)
+        self.measures.observe(groups)
         self.measured = self.measured | {group.key: group.drawn_step for group in groups}
 
     def observe(self, groups: Sequence[GroupOutcome]) -> None:
         """Take in finished groups, in any order, also late ones."""
         super().observe(groups)
-        self.statistics.observe(groups)
+        self.measures.observe(groups)
 
-    def estimate(self) -> Mapping[str, tuple[float, float]]:
-        """Mean and variance of every task's rewards, as far as measured."""
-        table = self.statistics.table(self._now())
-        count = table.effective_rollouts
-        won = np.nan_to_num(table.mean) * count
-        prior = (won.sum() + 0.5) / (count.sum() + 1)
-        alpha, beta = won + prior, count - won + 1 - prior
-        total = alpha + beta
-        variance = alpha * beta / (total * (total + 1))
-        rows = zip(table.keys, (alpha / total).tolist(), variance.tolist(), strict=True)
-        return {key: (mean, spread) for key, mean, spread in rows}
+    def evidence(self, step: int) -> Evidence:
+        """What hidden and charged rollouts tell of every node, as of `step`."""
+        return gather(self.measures.table(step), self.order, self.graph.environment)
 
-    def _now(self) -> int:
-        """The newest step that anything was drawn in, or that a batch was asked for."""
-        drawn = [found.drawn_step for found in self.pending]
-        return max([self.step, 0, *self.measured.values(), *drawn])
+    def posterior(self, evidence: Evidence) -> Posterior:
+        """The belief about every node."""
+        mean = np.full(len(self.keys), pool_mean(evidence))
+        return with_record(mean, np.ones_like(mean), evidence)
 
     def state_dict(self) -> dict[str, Any]:
         """Everything beside the nodes themselves that decides later batches, as JSON data."""
-        own = {"statistics": self.statistics.state_dict(), "measured": self.measured}
+        own = {"measures": self.measures.state_dict(), "measured": self.measured}
         return super().state_dict() | own
 
     def load_fields(self, state: Mapping[str, Any]) -> None:
         """Take over the fields of `state_dict`."""
-        self.statistics.load_state_dict(state["statistics"])
-        super().load_fields({name: value for name, value in state.items() if name != "statistics"})
+        self.measures.load_state_dict(state["measures"])
+        super().load_fields({name: value for name, value in state.items() if name != "measures"})

@@ -6,6 +6,7 @@ from math import ceil
 
 import pytest
 
+from envsched.config import ScheduleSettings
 from envsched.graph.profile import NodeProfile
 from envsched.history.outcome import GroupOutcome
 from envsched.scheduling.baselines.sampled_oracle import FIRST, LATER, SampledOracle
@@ -21,35 +22,39 @@ def played(group: Group, key: str, step: int) -> GroupOutcome:
 
 @pytest.fixture
 def oracle() -> SampledOracle:
-    return SampledOracle([NodeProfile(key) for key in RATES], 0)
+    return SampledOracle([NodeProfile(key) for key in RATES], 0, schedule=ScheduleSettings(floor=0))
 
 
 def test_measures_are_beta_posteriors_by_hand(oracle: SampledOracle, group: Group) -> None:
     oracle.observe_hidden([played(group, "a/1", 0), played(group, "a/2", 0)])
     # 12 of 16 rollouts succeeded: the prior is one rollout at 12.5 / 17.
     prior = 12.5 / 17
-    mean, variance = oracle.estimate()["a/1"]
+    found = oracle.predict(0)
     alpha, beta = 4 + prior, 5 - prior
-    assert mean == pytest.approx(alpha / 9)
-    assert variance == pytest.approx(alpha * beta / 90)
-    assert oracle.estimate()["a/0"] == pytest.approx((prior, prior * (1 - prior) / 2))
+    assert found.mean[1] == pytest.approx(alpha / 9)
+    assert found.variance[1] == pytest.approx(alpha * beta / 90)
+    assert found.mean[0] == pytest.approx(prior)
+    assert found.variance[0] == pytest.approx(prior * (1 - prior) / 2)
 
 
-def test_the_tasks_measured_to_vary_most_are_taken(oracle: SampledOracle, group: Group) -> None:
+def test_it_selects_by_what_it_measured(oracle: SampledOracle, group: Group) -> None:
     oracle.observe_hidden([played(group, key, 0) for key in RATES])
     assert oracle.next_batch(2, 0).keys == ("a/1", "a/3")
 
 
-def test_charged_groups_count_too(oracle: SampledOracle, group: Group) -> None:
+def test_charged_groups_count_too_and_a_task_that_comes_back_is_worth_less(
+    oracle: SampledOracle, group: Group
+) -> None:
     oracle.observe_hidden([played(group, key, 0) for key in RATES])
-    oracle.observe([group("a/1", *[1.0] * 8, step=step) for step in range(4)])
-    assert oracle.next_batch(1, 4).keys == ("a/3",)
+    oracle.observe([group("a/1", *[1.0] * 4, *[0.0] * 4, step=step) for step in range(2)])
+    assert oracle.predict(2).mean[1] == pytest.approx(0.5, abs=0.02)
+    assert oracle.next_batch(1, 2).keys == ("a/3",)
 
 
 def test_old_measures_fade(oracle: SampledOracle, group: Group) -> None:
     oracle.observe_hidden([group("a/0", *[1.0] * 8)])
     oracle.observe_hidden([group("a/0", *[0.0] * 8, step=160)])
-    assert oracle.estimate()["a/0"][0] < 0.12
+    assert oracle.predict(160).mean[0] < 0.12
 
 
 def test_half_the_pool_is_measured_first_then_what_was_measured_longest_ago(group: Group) -> None:
