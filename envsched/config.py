@@ -220,7 +220,7 @@ class ScheduleSettings(Block):
     """What is sought, each at most 1: the expected `variance` of a group's rewards; their `deviation`; the
     chance that a group is `informative`, its rewards differ; or the `signal`, deviation times the root of
     the share of failures, largest where a third succeeds."""
-    repeat_discount: Annotated[float, Field(ge=0)] = 1.0
+    repeat_discount: Annotated[float, Field(ge=0)] = 0.5
     """A task's value is divided by (1 + its effective count) to this power; 0 for no discount."""
     temperature: Annotated[float, Field(ge=0)] = 0.0
     """0 takes the tasks with the largest value, 1 draws them in proportion to it, 0.5 by its square."""

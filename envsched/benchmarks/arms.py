@@ -31,8 +31,7 @@ ARMS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "envsched:cost_aware": ("envsched", {"schedule": {"cost_aware": True}}),
     "envsched:uneven_groups": ("envsched", {"schedule": {"uneven_groups": 1}}),
     "envsched:proportional": ("envsched", {"schedule": {"temperature": 1}}),
-    "envsched:root_discount": ("envsched", {"schedule": {"repeat_discount": 0.5}}),
-    "hierarchical_beta:root_discount": ("hierarchical_beta", {"schedule": {"repeat_discount": 0.5}}),
+    "envsched:full_discount": ("envsched", {"schedule": {"repeat_discount": 1}}),
 }
 """Variants: name to the scheduler's name and its options, as JSON data; an option named as one of BLOCKS is a
 block of settings. Every scheduler as it is is an arm as well."""
